@@ -1,0 +1,1 @@
+"""Proposers: who writes candidates. They never judge them (``cuco.verify`` does)."""
