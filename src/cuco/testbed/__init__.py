@@ -1,0 +1,1 @@
+"""Where candidates are built and run: the emulator, the GPUs of this machine, a cluster."""

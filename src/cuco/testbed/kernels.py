@@ -1,0 +1,66 @@
+"""PTX to a kernels library: the translator, then g++ (the second, variant-dependent stage of a build)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from cuco.errors import UsageError
+from cuco.testbed import process
+from cuco.testbed.cache import Cache, digest
+from cuco.testbed.native import NATIVE, NativeBuildError, first_line
+from cuco.testbed.toolchain import find_host_compiler
+
+Variant = Literal["plain", "hooks", "slice"]
+"""``plain``: values and counters; ``hooks``: every memory access reports itself; ``slice``: timing only."""
+
+_ISA = NATIVE / "emulator" / "isa"
+_TRANSLATOR = Path(__file__).resolve().parent / "ptx"
+_FLAGS = ["-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-mfma", "-mf16c", "-mavx2"]
+_FORMAT = "kernels 1"
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """A kernels library in the cache; ``sites`` is JSON, one object per site id."""
+
+    library: Path
+    sites: Path
+    key: str
+
+
+def build_kernels(ptx: Path, *, variant: Variant = "plain", cache: Cache | None = None) -> Kernels:
+    """Translates ``ptx`` and compiles the result; needs g++ only.
+
+    Raises UsageError if the file cannot be read, PtxError if it cannot be translated, MissingError without g++.
+    """
+    try:
+        text = ptx.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{ptx} cannot be read as PTX: {error}") from error
+    compiler = find_host_compiler()
+    key = digest(_FORMAT, text, variant, compiler.identity, _own_sources(), *_FLAGS)
+
+    def make(folder: Path) -> None:
+        from cuco.testbed.ptx.translate import translate
+
+        translation = translate(text, variant=variant, source=ptx.name)
+        (folder / "kernels.cpp").write_text(translation.cpp, encoding="utf-8")
+        (folder / "sites.json").write_text(json.dumps(translation.sites), encoding="utf-8")
+        command: list[str | Path] = [compiler.path, *_FLAGS, f"-I{_ISA}", "kernels.cpp", "-o", "kernels.so"]
+        done = process.run(command, cwd=folder, env=compiler.env)
+        if done.status != 0:
+            raise NativeBuildError(f"translated PTX does not compile: {first_line(done.output)}")
+
+    entry = (cache or Cache()).obtain("kernels", key, make)
+    return Kernels(entry / "kernels.so", entry / "sites.json", key)
+
+
+@lru_cache(maxsize=1)
+def _own_sources() -> str:
+    """A hash of the translator and of the headers that translated code includes."""
+    files = sorted([*_TRANSLATOR.rglob("*.py"), *_ISA.rglob("*.h"), *_TRANSLATOR.rglob("*.toml")])
+    return digest(*(part for path in files for part in (path.name, path.read_bytes())))
