@@ -238,7 +238,8 @@ class _Compilation:
 
     def _registers(self, folder: Path) -> dict[str, int]:
         architecture = f"-arch=sm_{ARCHITECTURE}"
-        command: list[str | Path] = [self.tools.ptxas, architecture, "-v", "kernels.ptx", "-o", "kernels.cubin"]
+        command: list[str | Path] = [self.tools.ptxas, architecture, "-v"]
+        command += ["kernels.ptx", "-o", "kernels.cubin"]
         done = process.run(command, cwd=folder, env=self.tools.env)
         if done.status != 0:
             found = diagnostics.parse(done.output, {})

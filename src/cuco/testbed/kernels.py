@@ -35,7 +35,7 @@ class Kernels:
 def build_kernels(ptx: Path, *, variant: Variant = "plain", cache: Cache | None = None) -> Kernels:
     """Translates ``ptx`` and compiles the result; needs g++ only.
 
-    Raises UsageError if the file cannot be read, PtxError if it cannot be translated, MissingError without g++.
+    Raises UsageError if it cannot be read, PtxError if it cannot be translated, MissingError without g++.
     """
     try:
         text = ptx.read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from cuco.testbed.toolchain import HostCompiler, find_host_compiler, find_toolch
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 """The C++ sources of the package."""
 
-RUNNER_ROOMS = ("emulator/core", "emulator/cuda", "emulator/nccl", "driver")
+RUNNER_ROOMS = ("emulator/core", "emulator/isa", "emulator/cuda", "emulator/nccl", "driver")
 _FLAGS = ["-std=c++20", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing"]
 _LINK = ["-rdynamic", "-ldl", "-lpthread"]
 _FORMAT = "native 2"
