@@ -88,6 +88,7 @@ inline ProducerMap no_producer() {
 // Launches what the group collected, on `caller` or beside it (directive: placement).
 template <class Edge>
 inline ncclResult_t run_exchange(cudaStream_t caller) {
+  release_held();
   Collected c;
   CUCO_GEN_TRY(collected<Edge>(&c));
   CUCO_GEN_TRY(copy_own(c, caller));

@@ -16,8 +16,8 @@ struct Runtime {
   cudaEvent_t fork[kEdges] = {}, join[kEdges] = {};
   bool forked[kEdges] = {};
   unsigned long long* counts[kEdges] = {};  // per chunk: producer CTAs that have published; then steps per CTA
-  std::function<void(const Plan&, const ProducerMap&)> held[kEdges];  // a producer's launch, until its edge is reached
-  dim3 held_grid[kEdges];
+  std::function<void(int edge, const Plan&, const ProducerMap&)> held;  // a producer's launch; edge -1: as the user wrote it
+  dim3 held_grid;
   std::vector<Transfer> sends, recvs;      // of the open group
   int group_depth = 0;
 };
@@ -149,18 +149,34 @@ inline int join(int e, cudaStream_t stream) {
   return 0;
 }
 
-// Keeps a producer's launch back until the call that sends its result says where to and how much.
-template <class Launch>
-inline void hold(int e, dim3 grid, Launch launch) {
-  rt.held_grid[e] = grid;
-  rt.held[e] = launch;
+// Runs a launch that no exchange has taken, as the user wrote it.
+inline void release_held() {
+  const auto launch = std::move(rt.held);
+  rt.held = nullptr;
+  if (launch) launch(-1, Plan(), ProducerMap());
 }
 
-// The end of a step: every held launch has run, every side stream is joined.
+// Keeps a producer's launch back until the call that sends its result says where to and how much.
+template <class Launch>
+inline void hold(dim3 grid, Launch launch) {
+  release_held();
+  rt.held_grid = grid;
+  rt.held = launch;
+}
+
+// The end of a step: every launch has run, every side stream is joined.
 inline int settle(cudaStream_t stream) {
+  release_held();
   for (int e = 0; e < kEdges; ++e) {
-    if (rt.held[e]) return fail(int(cudaErrorInvalidValue), "a producer was launched whose result was never sent");
     if (int code = join(e, stream)) return code;
   }
+  return int(cudaGetLastError());
+}
+
+// A kernel that stands for the user's own may use as much dynamic shared memory.
+inline int inherit(const void* from, const void* to) {
+  cudaFuncAttributes attributes;
+  CUCO_GEN_CUDA(cudaFuncGetAttributes(&attributes, from));
+  CUCO_GEN_CUDA(cudaFuncSetAttribute(to, cudaFuncAttributeMaxDynamicSharedMemorySize, attributes.maxDynamicSharedSizeBytes));
   return 0;
 }

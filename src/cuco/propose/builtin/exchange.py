@@ -1,0 +1,95 @@
+"""Which calls of the CommGraph form one exchange, and what the exchange needs from its code.
+
+An exchange is one collective, one group of point-to-point calls, or a send and the receive that answers it elsewhere
+in the program (both run the same generated code, one on each side).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cuco.propose.protocol import ProposalRefused
+
+if TYPE_CHECKING:
+    from cuco.source import CommGraph
+    from cuco.source.graph import Edge
+
+POINT_TO_POINT = ("Send", "Recv")
+REDUCTIONS = ("AllReduce", "ReduceScatter", "Reduce")
+COLLECTIVES = ("AllGather", "AlltoAll", "Broadcast", "Gather", "Scatter", *REDUCTIONS)
+#: Several transfers between one pair of ranks in one group (per-expert sends, say) each need a slot.
+GROUP_SLOTS = 4
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Calls that run together. ``calls``: edge ids in source order; ``group``: group number or None."""
+
+    calls: tuple[str, ...]
+    ops: tuple[str, ...]
+    group: int | None
+
+    @property
+    def leader(self) -> str:
+        """The edge whose directive decides for all."""
+        return self.calls[0]
+
+    @property
+    def collective(self) -> bool:
+        """All ranks take part, so a barrier may span the world."""
+        return all(op in COLLECTIVES for op in self.ops)
+
+    @property
+    def reduces(self) -> bool:
+        return any(op in REDUCTIONS for op in self.ops)
+
+    @property
+    def phases(self) -> int:
+        """Exchanges at run time: an all-reduce is a reduce-scatter and an all-gather."""
+        return 2 if "AllReduce" in self.ops else 1
+
+    @property
+    def slots(self) -> int:
+        return GROUP_SLOTS if self.group is not None else 1
+
+
+def exchanges(graph: CommGraph) -> list[Exchange]:
+    """The exchanges of a program, in source order.
+
+    Raises ProposalRefused where the built-in construction does not reach: several communicators, unknown calls.
+    """
+    if len({edge.comm for edge in graph.edges if edge.comm}) > 1:
+        raise ProposalRefused("the program uses several communicators, and the built-in construction covers one")
+    found: list[Exchange] = []
+    groups: dict[int, list[Edge]] = {}
+    singles: list[Edge] = []
+    for edge in graph.edges:
+        if edge.op not in COLLECTIVES + POINT_TO_POINT:
+            raise ProposalRefused(f"nccl{edge.op} (line {edge.line}) has no device-initiated construction")
+        if edge.group is not None:
+            groups.setdefault(edge.group, []).append(edge)
+        elif edge.op in POINT_TO_POINT:
+            singles.append(edge)
+        else:
+            found.append(Exchange((edge.id,), (edge.op,), None))
+    for number, members in groups.items():
+        if any(edge.op in COLLECTIVES for edge in members) and len(members) > 1:
+            raise ProposalRefused(f"a group mixes collectives with other calls (line {members[0].line})")
+        found.append(Exchange(tuple(e.id for e in members), tuple(e.op for e in members), number))
+    found += _pairs(singles)
+    order = {edge.id: index for index, edge in enumerate(graph.edges)}
+    return sorted(found, key=lambda exchange: order[exchange.leader])
+
+
+def _pairs(singles: Sequence[Edge]) -> list[Exchange]:
+    """Ungrouped sends and receives: the k-th send of the source answers the k-th receive, if there are as many; else
+    all of them are one exchange, whose transfers then run one after the other."""
+    sends = [edge for edge in singles if edge.op == "Send"]
+    recvs = [edge for edge in singles if edge.op == "Recv"]
+    if not singles:
+        return []
+    if len(sends) == len(recvs):
+        return [Exchange((s.id, r.id), ("Send", "Recv"), None) for s, r in zip(sends, recvs, strict=True)]
+    return [Exchange(tuple(e.id for e in singles), tuple(e.op for e in singles), None)]
