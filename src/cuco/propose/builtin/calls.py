@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cuco.propose.builtin.config import EdgeConfig
 from cuco.propose.builtin.exchange import Exchange
-from cuco.space import Placement
+from cuco.space.dimensions import Placement
 
 _P2P = """\
 inline ncclResult_t {name}_Send(const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t stream) {{

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuco.propose.protocol import ProposalRefused
-from cuco.space import Backend, Directive, Placement, Sync
+from cuco.space import Directive
+from cuco.space.dimensions import Backend, Placement, Sync
 
 #: Thread blocks that communicate, where the directive leaves it open: enough loads and stores in flight to fill
 #: NVLink from SMs (expert systems use 4 to 24); a NIC needs only somebody to post.

@@ -13,7 +13,8 @@ from cuco.propose.builtin.config import edge_config
 from cuco.propose.builtin.exchange import Exchange
 from cuco.propose.builtin.source_map import Producer
 from cuco.propose.protocol import ProposalRefused
-from cuco.space import Backend, Directive, Placement, SpaceContext, Sync, validate
+from cuco.space import Directive, SpaceContext, validate
+from cuco.space.dimensions import Backend, Placement, Sync
 
 PIECES = (4, 8, 16, 32)
 LSA_CTAS = (8, 16, 32)

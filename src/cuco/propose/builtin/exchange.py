@@ -56,40 +56,47 @@ class Exchange:
 
 
 def exchanges(graph: CommGraph) -> list[Exchange]:
-    """The exchanges of a program, in source order.
+    """The exchanges of a program, in source order. A call site reached on several paths is one exchange.
 
     Raises ProposalRefused where the built-in construction does not reach: several communicators, unknown calls.
     """
     if len({edge.comm for edge in graph.edges if edge.comm}) > 1:
         raise ProposalRefused("the program uses several communicators, and the built-in construction covers one")
-    found: list[Exchange] = []
-    groups: dict[int, list[Edge]] = {}
-    singles: list[Edge] = []
+    sites: dict[tuple[str, int, str], list[Edge]] = {}
     for edge in graph.edges:
         if edge.op not in COLLECTIVES + POINT_TO_POINT:
             raise ProposalRefused(f"nccl{edge.op} (line {edge.line}) has no device-initiated construction")
-        if edge.group is not None:
-            groups.setdefault(edge.group, []).append(edge)
-        elif edge.op in POINT_TO_POINT:
-            singles.append(edge)
+        sites.setdefault((edge.file, edge.line, edge.op), []).append(edge)
+    found: list[Exchange] = []
+    groups: dict[int, list[list[Edge]]] = {}
+    singles: list[list[Edge]] = []
+    for edges in sites.values():
+        if edges[0].group is not None:
+            groups.setdefault(edges[0].group, []).append(edges)
+        elif edges[0].op in POINT_TO_POINT:
+            singles.append(edges)
         else:
-            found.append(Exchange((edge.id,), (edge.op,), None))
+            found.append(_exchange([edges], None))
     for number, members in groups.items():
-        if any(edge.op in COLLECTIVES for edge in members) and len(members) > 1:
-            raise ProposalRefused(f"a group mixes collectives with other calls (line {members[0].line})")
-        found.append(Exchange(tuple(e.id for e in members), tuple(e.op for e in members), number))
+        if any(edges[0].op in COLLECTIVES for edges in members) and len(members) > 1:
+            raise ProposalRefused(f"a group mixes collectives with other calls (line {members[0][0].line})")
+        found.append(_exchange(members, number))
     found += _pairs(singles)
     order = {edge.id: index for index, edge in enumerate(graph.edges)}
     return sorted(found, key=lambda exchange: order[exchange.leader])
 
 
-def _pairs(singles: Sequence[Edge]) -> list[Exchange]:
+def _exchange(sites: Sequence[Sequence[Edge]], group: int | None) -> Exchange:
+    return Exchange(tuple(edge.id for edges in sites for edge in edges), tuple(edges[0].op for edges in sites), group)
+
+
+def _pairs(singles: Sequence[Sequence[Edge]]) -> list[Exchange]:
     """Ungrouped sends and receives: the k-th send of the source answers the k-th receive, if there are as many; else
     all of them are one exchange, whose transfers then run one after the other."""
-    sends = [edge for edge in singles if edge.op == "Send"]
-    recvs = [edge for edge in singles if edge.op == "Recv"]
+    sends = [edges for edges in singles if edges[0].op == "Send"]
+    recvs = [edges for edges in singles if edges[0].op == "Recv"]
     if not singles:
         return []
     if len(sends) == len(recvs):
-        return [Exchange((s.id, r.id), ("Send", "Recv"), None) for s, r in zip(sends, recvs, strict=True)]
-    return [Exchange(tuple(e.id for e in singles), tuple(e.op for e in singles), None)]
+        return [_exchange([s, r], None) for s, r in zip(sends, recvs, strict=True)]
+    return [_exchange(singles, None)]

@@ -42,7 +42,8 @@ def fit_map(samples: Sequence[WriteSample]) -> ProducerMap | None:
         return None
     if not all(_covers(sample) for sample in samples):
         return None
-    holding = [candidate for candidate in _candidates(samples[-1]) if all(_holds(candidate, s) for s in samples)]
+    holding = [candidate for candidate in _candidates(samples[-1])
+               if all(_holds(candidate, s) for s in samples) and _distinguishes(candidate, samples)]
     return max(holding, key=lambda m: sum(_intervals(m, s) for s in samples), default=None)
 
 
@@ -76,6 +77,11 @@ def _hulls(sample: WriteSample, axis: int) -> list[tuple[int, int] | None]:
 
 def _intervals(candidate: ProducerMap, sample: WriteSample) -> int:
     return _axis_counts(sample.grid)[candidate.axis]
+
+
+def _distinguishes(candidate: ProducerMap, samples: Sequence[WriteSample]) -> bool:
+    """A grid of one interval fits every formula; at least two sizes must have had several."""
+    return len({(s.bytes, s.grid) for s in samples if _intervals(candidate, s) > 1}) >= 2
 
 
 def _holds(candidate: ProducerMap, sample: WriteSample) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from cuco.propose.builtin.config import EdgeConfig
-from cuco.space import Backend, Placement, Sync
+from cuco.space.dimensions import Backend, Placement, Sync
 
 BEGIN = "// ==== cuco: device-initiated exchange, generated ===="
 END = "// ==== cuco: end of generated exchange ===="

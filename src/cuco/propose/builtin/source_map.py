@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuco.propose.builtin.config import ProducerMap
-from cuco.space import Placement
+from cuco.space.dimensions import Placement
 
 
 @dataclass(frozen=True)
