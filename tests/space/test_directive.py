@@ -76,8 +76,14 @@ def test_unknown_fields_are_errors() -> None:
         Directive.model_validate({**parse_directive(TEXT).to_json(), "colour": "blue"})
 
 
-@pytest.mark.parametrize("context", [SpaceContext(ranks=4), SpaceContext(ranks=4, lsa_team=2), SpaceContext(
-    ranks=2, lsa_team=1, backends=frozenset({Backend.GIN}), data_dependent=True)])
+@pytest.mark.parametrize(
+    "context",
+    [
+        SpaceContext(ranks=4),
+        SpaceContext(ranks=4, lsa_team=2),
+        SpaceContext(ranks=2, lsa_team=1, backends=frozenset({Backend.GIN}), data_dependent=True),
+    ],
+)
 def test_enumeration_is_exactly_the_valid_ones(context: SpaceContext) -> None:
     small = {
         "issuer": [Issuer(kind="CTA")],

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from cuco.space import Directive, Granularity, Issuer, SpaceContext, parse_choices, parse_row, presets, validate
+from cuco.space import (
+    Directive,
+    Granularity,
+    Issuer,
+    SpaceContext,
+    parse_choices,
+    parse_row,
+    presets,
+    validate,
+)
 from cuco.space.dimensions import Backend, Ordering, Placement, Readiness, Scope, Sync
 from cuco.space.notation import parse_dimension
 
@@ -30,12 +39,20 @@ FLUX\tLSA\tBarrier\tTile-fused\tLocal\tWarp\tPer-tile\tAcqRel\t–"""
 TABLE_4 = {
     "Flash Attention": (
         "$\\mathcal{P}$ : tile-fused; $\\mathcal{M}$ : counter; $\\mathcal{I}$ : CTA (1 comm + 80 compute)",
-        {"placement": Placement.TILE_FUSED, "readiness": Readiness.COUNTER,
-         "issuer": Issuer(kind="CTA"), "comm_ctas": 1},
+        {
+            "placement": Placement.TILE_FUSED,
+            "readiness": Readiness.COUNTER,
+            "issuer": Issuer(kind="CTA"),
+            "comm_ctas": 1,
+        },
     ),
     "MoE": (
         "$\\mathcal{B}$ : GIN (inter-node); $\\mathcal{P}$ : stream-split; $\\mathcal{G}$ : per-peer",
-        {"backend": Backend.GIN, "placement": Placement.STREAM_SPLIT, "granularity": Granularity(kind="PerPeer")},
+        {
+            "backend": Backend.GIN,
+            "placement": Placement.STREAM_SPLIT,
+            "granularity": Granularity(kind="PerPeer"),
+        },
     ),
     "KV-Cache Transfer": (
         "$\\mathcal{I}$ : device; $\\mathcal{O}$ : release; $\\mathcal{M}$ : signal",
@@ -66,8 +83,13 @@ def test_table_3_rows_parse_and_are_the_presets() -> None:
 def test_table_3_values_are_what_the_paper_means() -> None:
     flux = parse_row(TABLE_3.splitlines()[2])[1]
     assert flux == Directive(
-        backend=Backend.LSA, sync=Sync.BARRIER, placement=Placement.TILE_FUSED, scope=Scope.LSA,
-        issuer=Issuer(kind="Warp"), granularity=Granularity(kind="PerTile"), ordering=Ordering.ACQ_REL,
+        backend=Backend.LSA,
+        sync=Sync.BARRIER,
+        placement=Placement.TILE_FUSED,
+        scope=Scope.LSA,
+        issuer=Issuer(kind="Warp"),
+        granularity=Granularity(kind="PerTile"),
+        ordering=Ordering.ACQ_REL,
     )
 
 

@@ -80,7 +80,9 @@ class SpaceContext(BaseModel):
 def make_context(**values: Any) -> SpaceContext:
     """A context from a user's options. Raises UsageError in one line where they contradict each other."""
     try:
-        return SpaceContext.model_validate({name: value for name, value in values.items() if value is not None})
+        return SpaceContext.model_validate(
+            {name: value for name, value in values.items() if value is not None}
+        )
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -103,7 +103,11 @@ Contexts = int | Literal["N"] | None
 E = TypeVar("E", bound=StrEnum)
 
 #: Spellings of the paper and of NCCL that are not the value itself.
-_ALIASES = {("scope", "local"): "lsa", ("ordering", "acquirerelease"): "acqrel", ("mover", "ce"): "copyengine"}
+_ALIASES = {
+    ("scope", "local"): "lsa",
+    ("ordering", "acquirerelease"): "acqrel",
+    ("mover", "ce"): "copyengine",
+}
 _PARAMETER = re.compile(r"^\s*([A-Za-z_ -]+?)\s*[(<⟨]\s*(\d+|N)\s*[)>⟩]\s*$")
 
 
@@ -215,23 +219,42 @@ def _names(kind: type[StrEnum]) -> tuple[str, ...]:
 
 
 DIMENSIONS: tuple[Dimension, ...] = (
-    Dimension("B", "backend", "how peers are reached: network puts, loads and stores, or each where it fits",
-              _names(Backend)),
+    Dimension(
+        "B",
+        "backend",
+        "how peers are reached: network puts, loads and stores, or each where it fits",
+        _names(Backend),
+    ),
     Dimension("M", "sync", "how a rank learns that a peer's data has arrived", _names(Sync)),
     Dimension("P", "placement", "where communication sits relative to the computation", _names(Placement)),
     Dimension("S", "scope", "which ranks a synchronisation spans", _names(Scope)),
-    Dimension("I", "issuer", "which threads issue a transfer together",
-              ("Thread", "Warp", "WarpSpan", "Tile(N)", "CTA")),
-    Dimension("G", "granularity", "what one transfer carries", ("Whole", "PerPeer", "Chunk(bytes)", "PerTile")),
-    Dimension("O", "ordering", "memory order of the synchronisation that publishes the data", _names(Ordering)),
+    Dimension(
+        "I",
+        "issuer",
+        "which threads issue a transfer together",
+        ("Thread", "Warp", "WarpSpan", "Tile(N)", "CTA"),
+    ),
+    Dimension(
+        "G", "granularity", "what one transfer carries", ("Whole", "PerPeer", "Chunk(bytes)", "PerTile")
+    ),
+    Dimension(
+        "O", "ordering", "memory order of the synchronisation that publishes the data", _names(Ordering)
+    ),
     Dimension("K", "contexts", "GIN contexts (queues per peer) in use; none on LSA", ("1", "2", "N")),
-    Dimension("", "readiness", "how the sender learns on its own rank that a piece is produced",
-              _names(Readiness), True),
+    Dimension(
+        "",
+        "readiness",
+        "how the sender learns on its own rank that a piece is produced",
+        _names(Readiness),
+        True,
+    ),
     Dimension("", "direction", "the producer pushes or the consumer pulls", _names(Direction), True),
     Dimension("", "mover", "what moves the bytes", _names(Mover), True),
     Dimension("", "strength", "what a GIN signal settles", _names(Strength), True),
     Dimension("", "fence", "what a GIN barrier drains", _names(Fence), True),
-    Dimension("", "back_pressure", "how a sender knows that a landing place is free", _names(BackPressure), True),
+    Dimension(
+        "", "back_pressure", "how a sender knows that a landing place is free", _names(BackPressure), True
+    ),
     Dimension("", "order", "which piece is produced or consumed first", _names(ConsumeOrder), True),
     Dimension("", "comm_ctas", "thread blocks that only communicate", ("1..",), True),
 )

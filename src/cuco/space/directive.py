@@ -7,8 +7,8 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cuco.space.dimensions import (
-    BackPressure,
     Backend,
+    BackPressure,
     ConsumeOrder,
     Contexts,
     Direction,
@@ -27,11 +27,29 @@ from cuco.space.dimensions import (
 
 #: The paper's eight dimensions, in the order of its Table 3.
 CORE_FIELDS = ("backend", "sync", "placement", "scope", "issuer", "granularity", "ordering", "contexts")
-EXTENSION_FIELDS = ("readiness", "direction", "mover", "strength", "fence", "back_pressure", "order", "comm_ctas")
+EXTENSION_FIELDS = (
+    "readiness",
+    "direction",
+    "mover",
+    "strength",
+    "fence",
+    "back_pressure",
+    "order",
+    "comm_ctas",
+)
 _ENUMS = {
-    "backend": Backend, "sync": Sync, "placement": Placement, "scope": Scope, "ordering": Ordering,
-    "readiness": Readiness, "direction": Direction, "mover": Mover, "strength": Strength, "fence": Fence,
-    "back_pressure": BackPressure, "order": ConsumeOrder,
+    "backend": Backend,
+    "sync": Sync,
+    "placement": Placement,
+    "scope": Scope,
+    "ordering": Ordering,
+    "readiness": Readiness,
+    "direction": Direction,
+    "mover": Mover,
+    "strength": Strength,
+    "fence": Fence,
+    "back_pressure": BackPressure,
+    "order": ConsumeOrder,
 }
 
 
@@ -121,16 +139,19 @@ class Directive(_DirectiveFields):
         return {name: value for name, value in values.items() if value is not None}
 
     def key(self) -> str:
-        """One line that identifies this directive: the eight dimensions in the paper's order, then extensions.
+        """One line that identifies this directive: the eight dimensions in the paper's order, then
+        extensions.
 
         ``notation.parse_directive`` reads it back.
         """
-        core = " | ".join("–" if getattr(self, name) is None else str(getattr(self, name)) for name in CORE_FIELDS)
+        core = " | ".join(
+            "–" if getattr(self, name) is None else str(getattr(self, name)) for name in CORE_FIELDS
+        )
         extra = "".join(f"; {name}={value}" for name, value in self.extensions().items())
         return core + extra
 
     def cell(self) -> tuple[str, str, str, str]:
-        """The archive cell: designs in one cell are variants, designs in different cells are different ideas."""
+        """The archive cell: designs of one cell are variants, of different cells different ideas."""
         return (self.backend.value, self.placement.value, self.sync.value, self.granularity.kind)
 
     def to_json(self) -> dict[str, Any]:

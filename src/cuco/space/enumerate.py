@@ -1,7 +1,7 @@
 """Enumerates the valid directives of a context, and the neighbours of one directive in it.
 
-Choices are made one dimension after the other, and every rule is judged as soon as the dimensions it reads are
-chosen, so invalid branches are left early.
+Choices are made one dimension after the other, and every rule is judged as soon as the dimensions it reads
+are chosen, so invalid branches are left early.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ DEFAULT_CHOICES: Mapping[str, tuple[Any, ...]] = {
     "sync": tuple(Sync),
     "placement": tuple(Placement),
     "scope": tuple(Scope),
-    "issuer": tuple(Issuer.model_validate(name) for name in ("Thread", "Warp", "WarpSpan", "Tile(16)", "CTA")),
+    "issuer": tuple(
+        Issuer.model_validate(name) for name in ("Thread", "Warp", "WarpSpan", "Tile(16)", "CTA")
+    ),
     "granularity": tuple(
         Granularity.model_validate(name)
         for name in ("Whole", "PerPeer", "Chunk(65536)", "Chunk(1048576)", "PerTile")
@@ -35,12 +37,16 @@ _UNSET = {name: field.default for name, field in Directive.model_fields.items() 
 def enumerate_directives(
     context: SpaceContext, choices: Mapping[str, Sequence[Any]] | None = None
 ) -> Iterator[Directive]:
-    """Every valid directive whose fields take values of ``choices`` (defaults above; fields not named: unset).
+    """Every valid directive whose fields take values of ``choices`` (defaults above; fields not named:
+    unset).
 
     The order is that of the choices, so it is the same on every run.
     """
     options = {name: tuple(values) for name, values in {**DEFAULT_CHOICES, **(choices or {})}.items()}
-    order = [*(name for name in CORE_FIELDS if name in options), *(n for n in options if n not in CORE_FIELDS)]
+    order = [
+        *(name for name in CORE_FIELDS if name in options),
+        *(n for n in options if n not in CORE_FIELDS),
+    ]
     fixed = {name: value for name, value in _UNSET.items() if name not in options}
     due = _due(order, set(fixed))
     if any(rule.refuses(fixed, context) for rule in due[0]):
@@ -78,7 +84,8 @@ def _descend(
 def neighbours(
     directive: Directive, context: SpaceContext, choices: Mapping[str, Sequence[Any]] | None = None
 ) -> list[Directive]:
-    """Valid directives that differ from ``directive`` in one field, or in the smallest repair that makes it valid.
+    """Valid directives that differ from ``directive`` in one field, or in the smallest repair that makes it
+    valid.
 
     Changing the placement often needs another readiness or granularity with it; such pairs count as one step.
     """

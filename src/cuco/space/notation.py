@@ -97,7 +97,8 @@ def parse_row(line: str) -> tuple[str, Directive]:
 
 
 def parse_choices(text: str) -> PartialDirective:
-    """The key design choices of a Table 4 row, ``P : tile-fused; M : counter; I : CTA (1 comm + 80 compute)``.
+    """The key design choices of a Table 4 row, ``P : tile-fused; M : counter; I : CTA (1 comm + 80
+    compute)``.
 
     A parenthesis is a note, except for the number of communicating CTAs, which it may give. ``LSA (intra) /
     GIN (inter)`` is Hybrid. The row's ``M : counter`` is readiness on the sender's own rank: a Counter is
@@ -108,7 +109,9 @@ def parse_choices(text: str) -> PartialDirective:
         letter, colon, value = part.partition(":")
         field = _LETTERS.get(letter.strip())
         if not colon or field is None:
-            raise UsageError(f"design choices {text!r}: {part.strip()!r} does not start with a dimension's letter")
+            raise UsageError(
+                f"design choices {text!r}: {part.strip()!r} does not start with a dimension's letter"
+            )
         notes = " ".join(_NOTE.findall(value))
         plain = value.strip() if re.search(r"\(\s*(\d+|N)\s*\)", value) else _NOTE.sub("", value).strip()
         if field == "backend" and "/" in plain:

@@ -29,10 +29,14 @@ class Preset:
 def presets() -> Mapping[str, Preset]:
     """All presets by name."""
     text = files("cuco.space").joinpath("presets.toml").read_text(encoding="utf-8")
-    return MappingProxyType({
-        name: Preset(name, entry["title"], parse_directive(entry["directive"]), entry["source"], entry["note"])
-        for name, entry in tomllib.loads(text).items()
-    })
+    return MappingProxyType(
+        {
+            name: Preset(
+                name, entry["title"], parse_directive(entry["directive"]), entry["source"], entry["note"]
+            )
+            for name, entry in tomllib.loads(text).items()
+        }
+    )
 
 
 def preset(name: str) -> Preset:

@@ -1,4 +1,4 @@
-"""Validity rules: data in ``rules.toml``, judged here. An invalid directive is refused with the rule's sentence."""
+"""Validity rules: data in ``rules.toml``, judged here. A refused directive gets the rule's sentence."""
 
 from __future__ import annotations
 
