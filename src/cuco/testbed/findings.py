@@ -6,15 +6,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 KINDS = (
-    "compile-error", "lint", "wrong-result", "race", "deadlock", "stale-signal", "source-reuse", "late-write",
-    "out-of-bounds", "uninitialised", "unregistered", "co-residency", "causality", "tampering", "timeout", "crash",
-    "unsupported", "tolerance",
+    "compile-error", "lint", "wrong-result", "race", "deadlock", "stale-signal", "source-reuse",
+    "late-write", "out-of-bounds", "uninitialised", "unregistered", "co-residency", "causality", "tampering",
+    "timeout", "crash", "unsupported", "tolerance",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of evidence. Unknown places are -1, 0 or empty; ``line`` counts from 1."""
+    """One piece of evidence. Unknown places are -1, 0 or empty; ``line`` counts from 1; ``details`` are further
+    lines, such as who else waits for what.
+    """
 
     kind: str
     rule: str
@@ -25,6 +27,7 @@ class Finding:
     file: str = ""
     line: int = 0
     buffer: str = ""
+    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -35,7 +38,7 @@ class Finding:
         fields = asdict(self)
         for name in ("rank", "cta", "thread"):
             fields[name] = None if fields[name] < 0 else fields[name]
-        fields["line"] = fields["line"] or None
+        fields["line"] = fields["line"] if fields["line"] > 0 else None
         fields["file"] = fields["file"] or None
         fields["buffer"] = fields["buffer"] or None
         return fields

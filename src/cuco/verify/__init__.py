@@ -1,0 +1,11 @@
+"""Judging candidates: compile, lint, verify, measure."""
+
+from cuco.verify.cascade import lint_findings, verify
+from cuco.verify.imports import check_imports
+from cuco.verify.options import VerifyOptions
+from cuco.verify.plan import EFFORTS, Perturbation, plan
+from cuco.verify.verdict import Verdict
+
+__all__ = [
+    "EFFORTS", "Perturbation", "Verdict", "VerifyOptions", "check_imports", "lint_findings", "plan", "verify",
+]  # fmt: skip
