@@ -1,8 +1,8 @@
 """What the search asks of whoever writes candidates, and what it gets back.
 
-The search chooses the directive of every communication edge *before* code is written; the proposer writes code
-for it, or says in one sentence why it cannot. The built-in synthesizer, a model, an agent and a recording all
-stand behind the same ``Proposer``. A proposer judges nothing: only ``cuco.verify`` does.
+The search chooses the directive of every communication edge *before* code is written; the proposer writes
+code for it, or says in one sentence why it cannot. The built-in synthesizer, a model, an agent and a
+recording all stand behind the same ``Proposer``. A proposer judges nothing: only ``cuco.verify`` does.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class Operator(StrEnum):
 class Evidence:
     """What the cascade found about one candidate.
 
-    ``stage`` is the stage that decided (compile, lint, verify, measure), ``reason`` one sentence, ``findings``
-    the JSON findings of contracts 5. Times are in microseconds and None where they were not measured.
+    ``stage`` is the stage that decided (compile, lint, verify, measure), ``reason`` one sentence,
+    ``findings`` the JSON findings of contracts 5. Times are in microseconds and None where they were not
+    measured.
     """
 
     accepted: bool
@@ -64,9 +65,10 @@ class Parent:
 class ProposalRequest:
     """One attempt: write a candidate for ``directives`` (edge id of the CommGraph to its design).
 
-    ``parents`` is empty for a fresh design, has one entry for a mutation and two for a crossover. ``failures``
-    are rejected candidates of the same or a near design, to learn from. ``attempt`` counts from 0 within the
-    run; all randomness of a proposer must come from ``(seed, attempt)``, so that a resumed run writes the same.
+    ``parents`` is empty for a fresh design, has one entry for a mutation and two for a crossover.
+    ``failures`` are rejected candidates of the same or a near design, to learn from. ``attempt`` counts from
+    0 within the run; all randomness of a proposer must come from ``(seed, attempt)``, so that a resumed run
+    writes the same.
     """
 
     workload: Workload
@@ -85,8 +87,8 @@ class ProposalRequest:
 class Proposal:
     """A candidate as written: file name to text (``MAIN_FILE`` is compiled), and the directive of every edge.
 
-    ``directives`` is what the code really implements; it may differ from the request where the proposer had to
-    fall back, and ``rationale`` then says why. ``lineage`` holds the ids of the candidates it builds on.
+    ``directives`` is what the code really implements; it may differ from the request where the proposer had
+    to fall back, and ``rationale`` then says why. ``lineage`` holds the ids of the candidates it builds on.
     ``cost_usd`` is what writing it cost; ``record`` is kept with the candidate (a model's raw answer, say).
     """
 
@@ -111,7 +113,9 @@ class Proposer(Protocol):
     def name(self) -> str:
         """How the proposer is called in the archive and the report."""
 
-    def options(self, graph: CommGraph, contexts: Mapping[str, SpaceContext]) -> Mapping[str, Sequence[Directive]]:
+    def options(
+        self, graph: CommGraph, contexts: Mapping[str, SpaceContext]
+    ) -> Mapping[str, Sequence[Directive]]:
         """The designs this proposer can write, per edge id, in a stable order.
 
         The search draws from these (all must be valid in the edge's context). An edge that is left out may be

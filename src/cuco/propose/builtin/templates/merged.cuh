@@ -5,6 +5,8 @@ __device__ inline dim3 producer_cta(dim3 grid, unsigned skip) {
   return dim3(i % grid.x, i / grid.x % grid.y, i / grid.x / grid.y);
 }
 
+inline unsigned cta_count(dim3 grid) { return grid.x * grid.y * grid.z; }
+
 // TileFused: the producer CTA that finishes a chunk sends it. Whole CTA, after its last store.
 template <class Edge>
 __device__ inline void send_chunk(const Device& d, const Plan& p, unsigned long long chunk, unsigned long long turn) {
