@@ -30,13 +30,14 @@ class Clock {
   bool contains(StreamId stream, uint64_t op) const;
   void add(const Event& event);                       // this event and what the same thread did before it
   void add_all_before(AgentId agent, uint32_t tick);  // every thread's events with a smaller tick
+  void add_warp_before(AgentId agent, uint32_t warp, uint32_t tick);   // the same for the threads of one warp
   void add(StreamId stream, uint64_t op);             // operations <= op of a stream
   void join(const Clock& other);
   bool empty() const { return entries_.empty() && streams_.empty(); }
   size_t size() const { return entries_.size() + streams_.size(); }
 
  private:
-  struct Entry { uint64_t key; uint32_t tick; };      // key = agent << 32 | thread + 1, or | 0 for all threads
+  struct Entry { uint64_t key; uint32_t tick; };      // key = agent << 32 | thread + 1, 0 for all, 65536 + warp
   struct Done { StreamId stream; uint64_t op; };
   uint32_t tick_of(uint64_t key) const;
   void raise(uint64_t key, uint32_t tick);
@@ -50,6 +51,7 @@ struct Stamp {
   ClockRef base, pending;    // either may be null
   Event event;
   uint32_t all_before = 0;   // ticks of event.agent below this are included for all its threads
+  uint32_t warp_before = 0;  // and below this for those of its warp
   bool contains(const Event& other) const;
   void join_into(Clock& clock) const;
   explicit operator bool() const { return bool(event) || base || pending; }
@@ -64,6 +66,7 @@ struct AgentInfo {
   uint64_t op = 0;               // the launch's number on its stream
   int64_t index = -1;            // cta: linear index in the grid; nic: the operation's number
   const char* name = "";         // kernel name, "NIC put", ...
+  int step = 0;                  // the rank's step when the agent came about (waits.h); new_agent() fills it in
 };
 AgentId new_agent(const AgentInfo& info);
 const AgentInfo& agent_info(AgentId agent);

@@ -38,6 +38,8 @@ bool tracing();
 
 // Appends {"h": rank, "op": op, ...fields of record} to the rank's host timeline.
 void trace_host(int rank, std::string_view op, Record record = {});
+// Appends any other record of docs/trace.md.
+void trace_record(const Record& record);
 
 struct NicRecord {
   uint64_t id = 0;
