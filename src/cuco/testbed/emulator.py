@@ -21,9 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cuco.errors import EXIT_INTERNAL, CucoError
+from cuco.testbed import process
 from cuco.testbed.build import build_runner
 from cuco.testbed.findings import Finding
 from cuco.testbed.runner import Message, Runner
+from cuco.testbed.toolchain import find_host_compiler
 from cuco.workload import ROLES, BufferInfo
 
 Array = npt.NDArray[Any]
@@ -221,20 +223,24 @@ def _words(payload: bytes, count: int) -> list[int]:
 
 
 def _finding(payload: bytes) -> Finding:
-    kind, rule, rank, cta, thread, file, line, buffer, message = payload.decode("utf-8", "replace").split(
-        "\0"
-    )[:9]
+    fields = payload.decode("utf-8", "replace").split("\0")[:-1]
+    kind, rule, rank, cta, thread, file, line, buffer, message, library, offset = fields[:11]
+    if library and not file:
+        file, line = _place_in(library, int(offset))
     return Finding(
-        kind,
-        rule,
-        message,
-        rank=int(rank),
-        cta=int(cta),
-        thread=int(thread),
-        file=file,
-        line=int(line),
-        buffer=buffer,
-    )
+        kind, rule, message, rank=int(rank), cta=int(cta), thread=int(thread), file=file,
+        line=max(0, int(line)), buffer=buffer, details=tuple(fields[11:]),
+    )  # fmt: skip
+
+
+def _place_in(library: str, offset: int) -> tuple[str, str]:
+    """File and line behind an address of a compiled library (addr2line); empty where it carries none."""
+    if not Path(library).is_file():
+        return "", "0"
+    command = ["addr2line", "-e", library, hex(offset)]
+    done = process.run(command, cwd=Path("/"), env=find_host_compiler().env)
+    file, _, line = done.output.strip().partition(" ")[0].rpartition(":")
+    return (file, line) if done.status == 0 and line.isdigit() and not file.startswith("?") else ("", "0")
 
 
 def _fault(what: str, log: str) -> CucoError:

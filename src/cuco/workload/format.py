@@ -112,11 +112,11 @@ class Spec(_Model):
         return self
 
     def _size_problems(self) -> list[str]:
-        found = [f"sizes.{name} is missing" for name in REQUIRED_SIZES if name not in self.sizes]
+        found = [f"params.{name} is a reserved name" for name in self.params if name in RESERVED_NAMES]
+        found += [f"sizes.{name} is missing" for name in REQUIRED_SIZES if name not in self.sizes]
         for name, values in self.sizes.items():
             found += [f"sizes.{name} lacks the parameter '{key}'" for key in self.params if key not in values]
             found += [f"sizes.{name}.{key} is not a parameter" for key in values if key not in self.params]
-        found += [f"params.{name} is a reserved name" for name in self.params if name in RESERVED_NAMES]
         return found
 
     def _buffer_problems(self) -> list[str]:

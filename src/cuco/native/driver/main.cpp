@@ -20,11 +20,12 @@ Wire *open_wire = nullptr;
 bool finished = false;
 
 void send_finding(Wire &wire, const Finding &finding) {
+  std::vector<std::string> fields = {finding.kind, finding.rule, std::to_string(finding.rank), std::to_string(finding.cta),
+                                     std::to_string(finding.thread), finding.file, std::to_string(finding.line),
+                                     finding.buffer, finding.message, finding.object, std::to_string(finding.offset)};
+  fields.insert(fields.end(), finding.details.begin(), finding.details.end());
   std::string text;
-  for (const std::string &field :
-       {finding.kind, finding.rule, std::to_string(finding.rank), std::to_string(finding.cta), std::to_string(finding.thread),
-        finding.file, std::to_string(finding.line), finding.buffer, finding.message})
-    text.append(field).push_back('\0');
+  for (const std::string &field : fields) text.append(field).push_back('\0');
   wire.send_text(Message::finding, {}, text);
 }
 

@@ -17,7 +17,8 @@ enum class Message : uint32_t {
   stage = 18,     // u32 rank, u32 step, text: what the candidate is being called for (evidence if the process dies)
   hash = 19,      // u32 step, rank, buffer, moment; u64 value
   snapshot = 20,  // u32 step, rank, buffer; bytes
-  finding = 21,   // fields of a finding, each ended by a NUL: kind rule rank cta thread file line buffer message
+  finding = 21,   // fields of a finding, each ended by a NUL: kind rule rank cta thread file line buffer
+                  // message object offset, then its details
   counter = 22,   // u64 value, text name
   done = 23,      // u32: 1 if every step of every rank was run, 0 if a finding ended the run
 };
