@@ -38,6 +38,23 @@ Refusal check_counts(const ncclDevCommRequirements& reqs) {
   return {};
 }
 
+Refusal check_stride(const ncclDevCommRequirements& reqs, const TeamShape& shape) {
+  const int stride = reqs.ginCustomStride, least = shape.gin == NCCL_GIN_CONNECTION_RAIL ? shape.lsa_ranks : 1;
+  if (stride == 0)
+    return invalid("Cannot create DevComm with a GIN rank stride of 0. To disable GIN, set reqs->ginConnectionType to "
+                   "NCCL_GIN_CONNECTION_NONE.");
+  if (stride > shape.lsa_ranks)
+    return invalid("Cannot create DevComm with a GIN rank stride " + std::to_string(stride) +
+                   " greater than the rail team stride " + std::to_string(shape.lsa_ranks));
+  if (stride < 0 || stride % least != 0 || shape.lsa_ranks % stride != 0)
+    return invalid("Cannot create DevComm with the requested GIN rank stride " + std::to_string(stride) +
+                   ", this comm only supports strides that are multiples of " + std::to_string(least) +
+                   " and divide the LSA team");
+  if (stride > 1 && reqs.worldGinBarrierCount > 0)
+    return invalid("Cannot create worldGinBarrier with a GIN rank stride above 1.");
+  return {};
+}
+
 Refusal check_gin(const ncclDevCommRequirements& reqs, const TeamShape& shape) {
   const ncclGinConnectionType_t type = connection(reqs);
   if (type == NCCL_GIN_CONNECTION_NONE) {
@@ -54,16 +71,8 @@ Refusal check_gin(const ncclDevCommRequirements& reqs, const TeamShape& shape) {
                    "NCCL_GIN_CONNECTION_RAIL");
   if (type == NCCL_GIN_CONNECTION_RAIL && reqs.worldGinBarrierCount > 0)
     return invalid("Cannot create worldGinBarrier with NCCL_GIN_CONNECTION_RAIL.");
-  if (type == NCCL_GIN_CONNECTION_CUSTOM_STRIDE) {
-    const int stride = reqs.ginCustomStride;
-    if (stride < 1 || shape.ranks % stride != 0 || shape.lsa_ranks % stride != 0)
-      return invalid("ginCustomStride " + std::to_string(stride) +
-                     " must be positive and divide both the LSA team and the communicator.");
-    if (shape.gin == NCCL_GIN_CONNECTION_RAIL && stride != shape.lsa_ranks)
-      return invalid("The communicator's GIN supports rail connections only.");
-    if (stride > 1 && reqs.worldGinBarrierCount > 0)
-      return invalid("Cannot create worldGinBarrier with a ginCustomStride above 1.");
-  }
+  if (type == NCCL_GIN_CONNECTION_CUSTOM_STRIDE)
+    if (Refusal r = check_stride(reqs, shape); r.code != ncclSuccess) return r;
   if (reqs.ginType != NCCL_GIN_TYPE_NONE && reqs.ginType != NCCL_GIN_TYPE_PROXY)
     return invalid("GIN type " + std::to_string(static_cast<int>(reqs.ginType)) +
                    " is not available, this network has NCCL_GIN_TYPE_PROXY.");
@@ -132,6 +141,7 @@ ResourcePlan plan_resources(const ncclDevCommRequirements& reqs, const TeamShape
   plan.gin = connection(reqs) != NCCL_GIN_CONNECTION_NONE;
   plan.contexts = plan.gin ? std::max(1, reqs.ginContextCount) : 0;
   plan.context_stride = stride_of(reqs, shape);
+  plan.connection_stride = shape.gin == NCCL_GIN_CONNECTION_RAIL ? shape.lsa_ranks : 1;
   plan.signals = reqs.ginSignalCount;
   plan.counters = reqs.ginCounterCount;
 

@@ -22,7 +22,8 @@ struct ResourcePlan {
   int counters = 0;
   int contexts = 0;
   bool gin = false;
-  int context_stride = 1;  // world-rank distance of connected GIN peers
+  int context_stride = 1;     // world-rank distance of connected GIN peers
+  int connection_stride = 1;  // queues exist for ranks at this distance
 };
 
 // Why NCCL refuses a request, and with which code. `code` is ncclSuccess when nothing is wrong.
