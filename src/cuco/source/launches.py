@@ -1,0 +1,209 @@
+"""Kernel launches on the walked path, in triple angle brackets and through the API, with what they are
+given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cuco.source.clang_ast import Node
+from cuco.source.graph import Launch
+from cuco.source.nccl_calls import LAUNCHES
+from cuco.source.trail import LaunchSite, Recorder
+from cuco.source.values import Callee, Event, Memory, Value
+
+
+class Launches(Recorder):
+    """Launch sites to records."""
+
+    def launch(self, node: Node, configuration: Node) -> Value:
+        """A launch in triple angle brackets."""
+        config = configuration.arguments
+        held = self.eval(node.expressions[0])
+        declared = node.referenced
+        callee = held.callee
+        if (
+            callee is None
+            and declared is not None
+            and declared.kind in ("FUNCTION_DECL", "FUNCTION_TEMPLATE")
+        ):
+            callee = Callee(declared, declared.spelling)
+        given = [
+            argument
+            for argument in node.arguments
+            if argument.spelling != configuration.spelling or argument.span != configuration.span
+        ]
+        values = [self.eval(argument) for argument in given]
+        texts = [self._config_text(one, configuration) for one in config]
+        stream_value = self.eval(config[3]) if len(config) > 3 and config[3].span != (0, 0) else Value("0")
+        stream = (
+            stream_value.text
+            if len(config) > 3 and config[3].strip().kind == "DECL_REF_EXPR"
+            else (texts[3] if len(texts) > 3 else "0")
+        )
+        self._launched(
+            node,
+            callee,
+            texts[0],
+            texts[1],
+            texts[2] if len(texts) > 2 and texts[2] else "0",
+            stream or "0",
+            [self._argument_text(one, node) for one in given],
+            values,
+            "<<<>>>",
+            self._sizes(config[0]),
+            self._sizes(config[1]),
+            held.text,
+        )
+        return Value(node.text)
+
+    def _config_text(self, node: Node, call: Node) -> str:
+        if node.span == (0, 0):
+            return ""
+        inner = node.strip()
+        if (
+            inner.kind == "CALL_EXPR"
+            and inner.spelling == "dim3"
+            and len(inner.arguments)
+            and (len([one for one in inner.arguments if one.span != (0, 0)]) == 1)
+        ):
+            inner = inner.arguments[0].strip()
+        return self._argument_text(inner, call)
+
+    def _sizes(self, node: Node) -> tuple[str, str, str] | None:
+        """x, y and z of a grid or block expression, through the declaration of a dim3 variable."""
+        inner = node.strip()
+        while (
+            inner.kind == "CALL_EXPR"
+            and inner.spelling == "dim3"
+            and len(inner.arguments) == 1
+            and (inner.arguments[0].canonical_type.endswith("dim3"))
+        ):
+            inner = inner.arguments[0].strip()
+        declared = inner.referenced
+        if (
+            inner.kind == "DECL_REF_EXPR"
+            and declared is not None
+            and declared.canonical_type.endswith("dim3")
+        ):
+            made = next(
+                (
+                    one.strip()
+                    for one in declared.expressions
+                    if one.strip().kind in ("CALL_EXPR", "INIT_LIST_EXPR")
+                ),
+                None,
+            )
+            if made is None:
+                return None
+            inner = made
+        if inner.kind in ("CALL_EXPR", "INIT_LIST_EXPR") and inner.canonical_type.endswith("dim3"):
+            parts = inner.arguments if inner.kind == "CALL_EXPR" else inner.expressions
+            shown = [self.text(one) if one.span != (0, 0) else "1" for one in parts]
+            shown = [one or "1" for one in shown] + ["1", "1", "1"]
+            return shown[0], shown[1], shown[2]
+        return self.text(inner), "1", "1"
+
+    def _launched(
+        self,
+        node: Node,
+        callee: Callee | None,
+        grid: str,
+        block: str,
+        shared: str,
+        stream: str,
+        texts: Sequence[str],
+        values: Sequence[Value],
+        via: str,
+        grid_size: tuple[str, str, str] | None,
+        block_size: tuple[str, str, str] | None,
+        shown: str,
+    ) -> None:
+        kernel = callee.node if callee else None
+        name = kernel.spelling if kernel is not None else shown
+        number = self._counts.get(f"launch {name}", 0)
+        self._counts[f"launch {name}"] = number + 1
+        self.trail.streams.setdefault(stream, None)
+        launch = Launch(
+            line=node.line,
+            grid=grid,
+            block=block,
+            stream=stream,
+            args=tuple(texts),
+            id=f"{name}_{number}",
+            shared=shared,
+            grid_size=grid_size,
+            block_size=block_size,
+            via=via,
+            function=self.function_name,
+            loop=bool(self.loops),
+            conditional=bool(self.conditions),
+            cooperative=via == "cudaLaunchCooperativeKernel",
+            buffers=tuple(tuple(memory.name for memory in self.reachable(value)) for value in values),
+            call_lines=self.frame.call_lines,
+        )
+        index = self._event(Event("launch", name, node.line, file=node.file))
+        self.trail.launches.append(LaunchSite(kernel, name, launch, tuple(values), index))
+        if kernel is None:
+            self.trail.notes.setdefault(
+                f"line {node.line}: the kernel launched through `{shown}` is not known", None
+            )
+
+    def reachable(self, value: Value) -> tuple[Memory, ...]:
+        """Buffers behind an argument: of a pointer, or of the fields of a struct passed by value."""
+        return value.buffers
+
+    def _launch_api(self, name: str, node: Node, nodes: Sequence[Node], values: list[Value]) -> None:
+        position = LAUNCHES[name]
+        callee = values[position].callee if position < len(values) else None
+        shown = self._shown(position, nodes, values) or "?"
+        if name in ("cudaLaunchKernelEx", "cudaLaunchKernelExC"):
+            grid, block, shared, stream = (
+                self._config_field(values[0], nodes, one)
+                for one in ("gridDim", "blockDim", "dynamicSmemBytes", "stream")
+            )
+            if name == "cudaLaunchKernelEx":
+                texts, given = [self.text(one) for one in nodes[2:]], values[2:]
+            else:
+                texts, given = self._argument_array(nodes, values, 2)
+            self._launched(node, callee, grid, block, shared, stream, texts, given, name, None, None, shown)
+            return
+        texts, given = self._argument_array(nodes, values, 3)
+        self._launched(
+            node,
+            callee,
+            self._config_text(nodes[1], node),
+            self._config_text(nodes[2], node),
+            self._shown(4, nodes, values) or "0",
+            self._stream(5, nodes, values),
+            texts,
+            given,
+            name,
+            self._sizes(nodes[1]),
+            self._sizes(nodes[2]),
+            shown,
+        )
+
+    def _config_field(self, config: Value, nodes: Sequence[Node], name: str) -> str:
+        """What a cudaLaunchConfig_t's field was last set to."""
+        if config.target is not None:
+            base = config.target.key
+        else:
+            slot = self.slot(nodes[0])
+            base = slot.key if slot else ""
+        held = self.store.get(f"{base}.{name}")
+        return held.text if held else ("0" if name in ("stream", "dynamicSmemBytes") else "1")
+
+    def _argument_array(
+        self, nodes: Sequence[Node], values: list[Value], position: int
+    ) -> tuple[list[str], list[Value]]:
+        """The arguments behind a ``void *args[]``: what each element is the address of."""
+        if position >= len(values):
+            return [], []
+        texts, found = [], []
+        for item in values[position].items or ():
+            slot = item.target
+            value = self.store.get(slot.key) if slot else None
+            texts.append(slot.text if slot else item.text)
+            found.append(value or replace(item, target=None))
+        return texts, found

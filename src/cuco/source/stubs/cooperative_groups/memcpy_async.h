@@ -1,0 +1,3 @@
+// Declared in the main stub.
+#pragma once
+#include "../cooperative_groups.h"
