@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,8 @@ from cuco.errors import UsageError
 from cuco.testbed import process
 from cuco.testbed.cache import Cache, digest
 from cuco.testbed.native import NATIVE, NativeBuildError, first_line
+from cuco.testbed.ptx.flags import CXX_FLAGS
+from cuco.testbed.ptx.translate import translate
 from cuco.testbed.toolchain import find_host_compiler
 
 Variant = Literal["plain", "hooks", "slice"]
@@ -19,7 +20,6 @@ Variant = Literal["plain", "hooks", "slice"]
 
 _ISA = NATIVE / "emulator" / "isa"
 _TRANSLATOR = Path(__file__).resolve().parent / "ptx"
-_FLAGS = ["-std=c++20", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-mfma", "-mf16c", "-mavx2"]
 _FORMAT = "kernels 1"
 
 
@@ -42,15 +42,14 @@ def build_kernels(ptx: Path, *, variant: Variant = "plain", cache: Cache | None 
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{ptx} cannot be read as PTX: {error}") from error
     compiler = find_host_compiler()
-    key = digest(_FORMAT, text, variant, compiler.identity, _own_sources(), *_FLAGS)
+    key = digest(_FORMAT, text, variant, compiler.identity, _own_sources(), *CXX_FLAGS)
 
     def make(folder: Path) -> None:
-        from cuco.testbed.ptx.translate import translate
-
-        translation = translate(text, variant=variant, source=ptx.name)
+        translation = translate(text, variant=variant, source_name=ptx.name)
         (folder / "kernels.cpp").write_text(translation.cpp, encoding="utf-8")
-        (folder / "sites.json").write_text(json.dumps(translation.sites), encoding="utf-8")
-        command: list[str | Path] = [compiler.path, *_FLAGS, f"-I{_ISA}", "kernels.cpp", "-o", "kernels.so"]
+        (folder / "sites.json").write_text(translation.sites_json(), encoding="utf-8")
+        command: list[str | Path] = [compiler.path, *CXX_FLAGS, f"-I{_ISA}"]
+        command += ["kernels.cpp", "-o", "kernels.so", "-lm"]
         done = process.run(command, cwd=folder, env=compiler.env)
         if done.status != 0:
             raise NativeBuildError(f"translated PTX does not compile: {first_line(done.output)}")

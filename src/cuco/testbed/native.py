@@ -17,11 +17,13 @@ from cuco.errors import CucoError
 from cuco.testbed import diagnostics, process
 from cuco.testbed.cache import Cache, digest
 from cuco.testbed.includes import closure
+from cuco.testbed.ptx.flags import RUNTIME_CXX_FLAGS
 from cuco.testbed.toolchain import HostCompiler, find_host_compiler, find_toolchain
 
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 """The C++ sources of the package."""
 
+_ISA = NATIVE / "emulator" / "isa"
 RUNNER_ROOMS = ("emulator/core", "emulator/isa", "emulator/cuda", "emulator/nccl", "driver")
 _FLAGS = ["-std=c++20", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing"]
 _LINK = ["-rdynamic", "-ldl", "-lpthread"]
@@ -80,7 +82,7 @@ def build_executable(
         compiler=compiler,
         flags=(*flags, *(f"-isystem{path}" for path in system)),
         folders=includes,
-        identity=digest(_FORMAT, compiler.identity, identity, *flags),
+        identity=digest(_FORMAT, compiler.identity, identity, *flags, *RUNTIME_CXX_FLAGS),
         cache=cache or Cache(),
     )
     workers = max(1, len(os.sched_getaffinity(0)))
@@ -102,7 +104,8 @@ def _object(job: _Job, source: Path) -> Path:
     tree = closure(source, source.read_bytes(), job.folders)
 
     def compile_one(folder: Path) -> None:
-        command: list[str | Path] = [job.compiler.path, *job.flags]
+        own = RUNTIME_CXX_FLAGS if source.is_relative_to(_ISA) else ()
+        command: list[str | Path] = [job.compiler.path, *job.flags, *own]
         command += [f"-I{path}" for path in job.folders]
         done = process.run([*command, "-c", source, "-o", "unit.o"], cwd=folder, env=job.compiler.env)
         if done.status != 0:
