@@ -293,6 +293,7 @@ class Unit:
         self.tu, self.main, self.texts = tu, main, texts
         self.root = Node(tu.cursor, self)
         self._declarations: dict[int, Node] = {}
+        self._macros: dict[str, list[tuple[str, int, int]]] = {}
 
     def node(self, cursor: Any) -> Node | None:
         """The declaration's node, always the same object for the same cursor."""
@@ -312,6 +313,18 @@ class Unit:
     def function(self, name: str) -> Node | None:
         """The declaration of a global function."""
         return self._functions.get(name)
+
+    def macros(self, file: str) -> list[tuple[str, int, int]]:
+        """Calls of function-like macros in a file: name, start and end of the call, outer ones first."""
+        if file not in self._macros:
+            found = []
+            for child in self.root.children:
+                if child.kind == "MACRO_INSTANTIATION" and child.file == file:
+                    start, end = child.expansion
+                    if end - start > len(child.spelling.encode()):
+                        found.append((child.spelling, start, end))
+            self._macros[file] = sorted(found, key=lambda one: (one[1], -one[2]))
+        return self._macros[file]
 
     def bytes_of(self, file: str) -> bytes:
         if file not in self.texts:

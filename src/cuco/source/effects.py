@@ -91,6 +91,7 @@ class Effects(Launches):
             conditional=bool(self.conditions),
             file=node.file,
             call_lines=self.frame.call_lines,
+            offset=node.span[0],
         )
         self.trail.edges.append(edge)
         reads = values[shape.send].buffers if shape.send is not None and shape.send < len(values) else ()

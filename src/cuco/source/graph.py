@@ -50,6 +50,8 @@ class Launch(_Model):
     cooperative: bool = False
     buffers: tuple[tuple[str, ...], ...] = ()
     call_lines: tuple[int, ...] = ()
+    file: str = ""
+    offset: int = 0
 
 
 class Kernel(_Model):
@@ -95,6 +97,7 @@ class Edge(_Model):
     conditional: bool = False
     file: str = ""
     call_lines: tuple[int, ...] = ()
+    offset: int = 0
 
 
 class Buffer(_Model):

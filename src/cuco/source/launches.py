@@ -141,6 +141,8 @@ class Launches(Recorder):
             cooperative=via == "cudaLaunchCooperativeKernel",
             buffers=tuple(tuple(memory.name for memory in self.reachable(value)) for value in values),
             call_lines=self.frame.call_lines,
+            file=node.file,
+            offset=node.span[0],
         )
         index = self._event(Event("launch", name, node.line, file=node.file))
         self.trail.launches.append(LaunchSite(kernel, name, launch, tuple(values), index))
