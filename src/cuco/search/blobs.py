@@ -67,6 +67,11 @@ def proposal_from_json(data: Mapping[str, Any]) -> Proposal:
     )
 
 
+def answer_digest(proposal: Proposal) -> str:
+    """SHA-256 of a proposal: equal exactly for equal proposals."""
+    return sha256(to_json(proposal_to_json(proposal)).encode())
+
+
 class CandidateFolder:
     """``candidates/<id>/`` of a run: answer, sources, directive, verdict, logs."""
 
@@ -76,7 +81,7 @@ class CandidateFolder:
     def write_answer(self, proposal: Proposal) -> str:
         """Stores what the proposer answered, before the ledger knows of it; returns its SHA-256."""
         body = to_json(proposal_to_json(proposal))
-        digest = sha256(body.encode())
+        digest = answer_digest(proposal)
         write_atomic(self.path / ANSWER, f"{digest}\n{body}\n")
         return digest
 

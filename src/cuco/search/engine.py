@@ -12,7 +12,7 @@ from pathlib import Path
 from cuco.errors import CucoError, InterruptedRun, MissingError, UsageError
 from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, Proposer
 from cuco.search import budget, policy
-from cuco.search.blobs import CandidateFolder
+from cuco.search.blobs import CandidateFolder, answer_digest
 from cuco.search.evaluation import EvalRequest, Judged, MachineFailed, Outcome, RunFailed
 from cuco.search.lease import Leases
 from cuco.search.ledger import Ledger
@@ -129,10 +129,10 @@ class Search:
             fix=f"Its log: {self._log(candidate.id, effort)}",
         )
 
-    def champion(self) -> Candidate | None:
-        """The fastest candidate that holds at standard effort; a faster one that does not is demoted."""
+    def champion(self, effort: str = STANDARD) -> Candidate | None:
+        """The fastest candidate that holds at ``effort``; a faster one that does not is demoted."""
         for candidate in self.ranked():
-            if self.confirm(candidate).accepted:
+            if self.confirm(candidate, effort).accepted:
                 return next(one for one in self.ledger.candidates() if one.id == candidate.id)
         return None
 
@@ -228,14 +228,15 @@ class Search:
                 self._tell(attempt.number)
 
     def _request(self, attempt: Attempt, effort: str) -> EvalRequest:
-        folder = CandidateFolder(self.run, attempt.id).path
+        folder = CandidateFolder(self.run, attempt.id)
+        record = folder.read_answer(attempt.answer_sha256).record
+        options = {
+            **self.problem.options,
+            "operator": attempt.draw.operator.value,
+            "extra": record.get("extra", {}),
+        }
         return EvalRequest(
-            attempt.id,
-            str(folder),
-            str(folder / MAIN_FILE),
-            effort,
-            self.settings.seed,
-            {**self.problem.options, "operator": attempt.draw.operator.value},
+            attempt.id, str(folder.path), str(folder.path / MAIN_FILE), effort, self.settings.seed, options
         )
 
     def _end(self, number: int, outcome: Outcome) -> None:
@@ -326,12 +327,8 @@ class Search:
 
     def _already(self, proposal: Proposal) -> str | None:
         """The attempt that an earlier session made of this given proposal, if any."""
-        for attempt in self.ledger.attempts():
-            if attempt.draw.operator is proposal.operator and attempt.answer_sha256 is not None:
-                answer = CandidateFolder(self.run, attempt.id).read_answer(attempt.answer_sha256)
-                if dict(answer.sources) == dict(proposal.sources):
-                    return attempt.id
-        return None
+        digest = answer_digest(proposal)
+        return next((one.id for one in self.ledger.attempts() if one.answer_sha256 == digest), None)
 
     def _write_verdict(self, candidate: str, effort: str, verdict: Verdict) -> None:
         name = "verdict.json" if effort == QUICK else f"verdict-{effort}.json"

@@ -12,7 +12,7 @@ import numpy as np
 
 from cuco.propose.protocol import MAIN_FILE, Parent, Proposal, ProposalRequest, Proposer
 from cuco.search import novelty
-from cuco.search.blobs import CandidateFolder
+from cuco.search.blobs import CandidateFolder, to_json
 from cuco.search.ledger import Ledger
 from cuco.search.population import cell_of
 from cuco.search.problem import Problem
@@ -112,7 +112,9 @@ def patch(attempt: Attempt, run: Path, ledger: Ledger) -> Patched | tuple[str, s
     proposal = folder.read_answer(attempt.answer_sha256)
     if MAIN_FILE not in proposal.sources:
         return "refused", f"the proposal has no {MAIN_FILE}"
-    digest = novelty.source_hash(proposal.sources)
+    # A tuned host version is the same text with other parameters, and another candidate.
+    extra = to_json(proposal.record["extra"]) if proposal.record.get("extra") else ""
+    digest = novelty.source_hash({**proposal.sources, **({"extra parameters": extra} if extra else {})})
     owner = ledger.source_owner(digest)
     if owner is not None:
         return "duplicate", f"same code as {owner}"

@@ -84,9 +84,7 @@ def open_existing(folder: Path) -> sqlite3.Connection:
 
     Raises UsageError naming what is missing, of another version, or damaged.
     """
-    path = folder / ARCHIVE_NAME
-    if not path.is_file():
-        raise UsageError(f"{folder} holds no run: there is no {ARCHIVE_NAME} in it")
+    path = check_exists(folder)
     check(path)
     if not os.access(path, os.W_OK) or not os.access(folder, os.W_OK):
         raise UsageError(f"run folder {folder} cannot be written: permission denied")
@@ -96,15 +94,21 @@ def open_existing(folder: Path) -> sqlite3.Connection:
 @contextmanager
 def reading(folder: Path) -> Iterator[sqlite3.Connection]:
     """The checked archive of a run, for reading only; a running search may go on writing."""
-    path = folder / ARCHIVE_NAME
-    if not path.is_file():
-        raise UsageError(f"{folder} holds no run: there is no {ARCHIVE_NAME} in it")
+    path = check_exists(folder)
     check(path)
     connection = _read_only(path)
     try:
         yield connection
     finally:
         connection.close()
+
+
+def check_exists(folder: Path) -> Path:
+    """The path of the archive in ``folder``. Raises UsageError if there is none."""
+    path = folder / ARCHIVE_NAME
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no run: there is no {ARCHIVE_NAME} in it")
+    return path
 
 
 def check(path: Path) -> None:

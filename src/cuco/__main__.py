@@ -1,0 +1,5 @@
+"""``python -m cuco``."""
+
+from cuco.cli.main import entry
+
+entry()

@@ -1,0 +1,229 @@
+"""The main job from a workload to its result: host versions, fast path, search, champion, report.
+
+Everything is kept in the run folder, so ``resume`` is the same walk again: what is judged already is not
+judged twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cuco.config import Config, write_config
+from cuco.errors import BudgetError, CucoError, RejectedError, UsageError
+from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, Proposer
+from cuco.search import store
+from cuco.search.blobs import write_atomic
+from cuco.search.engine import Search
+from cuco.search.judging import FUNCTION
+from cuco.search.ledger import Ledger
+from cuco.search.population import rank_key
+from cuco.search.problem import Observer, Problem
+from cuco.search.records import Candidate
+from cuco.space.context import SpaceContext, make_context
+
+if TYPE_CHECKING:
+    from cuco.report.model import RunData
+    from cuco.source import CommGraph
+    from cuco.workload import Workload
+
+_BACKENDS = {"lsa": ("LSA",), "gin": ("GIN",), "hybrid": ("Hybrid",)}
+#: What ``--backend auto`` allows, by where the peers are.
+_NATURAL = {"inside": ("LSA",), "outside": ("GIN",), "both": ("Hybrid", "GIN")}
+
+
+class Watcher(Observer, Protocol):
+    """An observer that is also told what goes on besides candidates."""
+
+    def note(self, text: str) -> None:
+        """One line for people."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: where it is kept, what was asked for, and what to do (fast path, search, or both)."""
+
+    folder: Path
+    config: Config
+    workload: Workload
+    sources: tuple[str, ...] = ()
+
+    @property
+    def confirmed(self) -> str:
+        """The effort of the cascade that confirms a champion."""
+        return "deep" if self.config.effort == "deep" else "standard"
+
+
+def default_folder(name: str, now: float | None = None) -> Path:
+    """``runs/<name>-<timestamp>``; a second run within the same second gets a suffix."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    base = Path("runs") / f"{name}-{stamp}"
+    return next(path for path in (base, *(Path(f"{base}-{n}") for n in range(2, 1000))) if not path.exists())
+
+
+def start(job: Job, watcher: Watcher) -> dict[str, Any]:
+    """Carries out a new run and returns what ``cuco optimize --json`` prints.
+
+    Raises RejectedError if the host version itself is rejected, BudgetError if time or money ended before any
+    candidate was accepted, UsageError if the folder cannot be written or holds a run, InterruptedRun on Ctrl-C.
+    """
+    store.make_run_folder(job.folder)
+    with store.RunLock(job.folder):
+        stored = {"run": job.config.model_dump(mode="json"), "improve": job.workload.spec.improve,
+                  "sources": list(job.sources)}
+        connection = store.create(job.folder, stored)
+        write_config(job.config, job.folder)
+        return _carry_out(job, Ledger(connection, job.config.search.seed), watcher)
+
+
+def resume(folder: Path, watcher: Watcher) -> dict[str, Any]:
+    """Continues the run in ``folder``; a finished run is reported again.
+
+    Raises UsageError if there is none, if its archive is damaged, or if another process works on it.
+    """
+    from cuco.workload import load_workload
+
+    store.check_exists(folder)
+    with store.RunLock(folder):
+        connection = store.open_existing(folder)
+        stored = Ledger(connection, 0).meta("config")
+        if not isinstance(stored, dict) or "run" not in stored:
+            raise UsageError(f"{folder} was not written by cuco optimize or evolve")
+        config = Config.from_json(stored["run"], folder / store.ARCHIVE_NAME)
+        job = Job(folder, config, load_workload(config.workload), tuple(stored.get("sources", ())))
+        return _carry_out(job, Ledger(connection, config.search.seed), watcher)
+
+
+def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
+    from cuco.report.model import read_run
+    from cuco.report.page import write_report
+    from cuco.report.summary import summarise
+
+    watcher.note("reading the host version")
+    problem, proposer = make_problem(job)
+    search = Search(job.folder, ledger, job.config.search, problem, proposer, watcher)
+    try:
+        hosts = _judge_hosts(job, search, watcher)
+        watcher.note("fast path")
+        search.judge_given(fast_path(job, problem, proposer), islands=True)
+        watcher.note("searching")
+        ended = search.evolve()
+        watcher.note("full cascade")
+        champion = search.champion(job.confirmed)
+        for host in _reported_hosts(hosts):
+            search.confirm(host, job.confirmed)
+        ledger.set_meta("outcome", {"ended": ended})
+    except CucoError:
+        _report_anyway(job.folder)
+        raise
+    finally:
+        search.close()
+        ledger.connection.close()
+    run = read_run(job.folder)
+    _write_best(run)
+    write_report(job.folder, run)
+    if champion is None and not search_found(run) and _cut_short(run):
+        raise BudgetError(f"{ended}, and no candidate was accepted before that",
+                          fix=f"Give it more, then: cuco resume {job.folder}")
+    return summarise(run)
+
+
+def make_problem(job: Job) -> tuple[Problem, Proposer]:
+    """The problem of a job, read from its host version, and who writes candidates for it."""
+    from cuco.propose.builtin import BuiltinProposer
+    from cuco.source import analyze
+
+    graph = analyze(job.workload.host_source)
+    if not graph.edges:
+        raise RejectedError(f"{job.workload.host_source} calls no NCCL communication: there is nothing to rewrite")
+    config = job.config
+    options = {"workload": str(job.workload.folder), "ranks": config.ranks, "lsa_team": config.lsa_team,
+               "machine": config.machine, "link": config.link, "size": config.size}
+    contexts = {edge.id: edge_context(config, graph, edge.id) for edge in graph.edges}
+    return Problem(job.workload, graph, contexts, FUNCTION, options), BuiltinProposer()
+
+
+def edge_context(config: Config, graph: CommGraph, edge_id: str) -> SpaceContext:
+    """What validity of an edge's directive depends on."""
+    edge = graph.edge(edge_id)
+    reach = make_context(ranks=config.ranks, lsa_team=config.lsa_team).reach
+    names = _NATURAL[reach] if config.backend == "auto" else _BACKENDS[config.backend]
+    return make_context(
+        ranks=config.ranks, lsa_team=config.lsa_team, backends=list(names), op=edge.op,
+        has_producer=bool(graph.producers(edge_id)), has_consumer=bool(graph.consumers(edge_id)),
+    )
+
+
+def host_proposals(workload: Workload) -> list[Proposal]:
+    """The host-driven versions to be beaten, every tuned one of them, as candidates to judge."""
+    return [
+        Proposal({MAIN_FILE: baseline.source.read_text(encoding="utf-8")}, {}, "host-driven", Operator.HOST,
+                 record={"baseline": baseline.name, "extra": dict(baseline.extra)})
+        for baseline in workload.baselines()
+    ]
+
+
+def _judge_hosts(job: Job, search: Search, watcher: Watcher) -> list[Candidate]:
+    watcher.note("host versions")
+    hosts = search.judge_given(host_proposals(job.workload))
+    first = hosts[0]
+    if not first.attempt.accepted:
+        reason = first.attempt.detail or str(first.attempt.reason)
+        raise RejectedError(f"the host version of {job.workload.name} is rejected ({first.attempt.reason}): {reason}")
+    return hosts
+
+
+def _reported_hosts(hosts: Sequence[Candidate]) -> list[Candidate]:
+    """The sequential version and the best one: their times are reported, so they pass the full cascade too."""
+    timed = sorted((host for host in hosts if host.us is not None), key=rank_key)
+    return list({host.id: host for host in (*timed[:1], *hosts[:1])}.values())
+
+
+def fast_path(job: Job, problem: Problem, proposer: Proposer) -> list[Proposal]:
+    """The search's first candidates: those given, or those that the fast path constructs."""
+    if job.sources:
+        return [Proposal({MAIN_FILE: text}, {}, "given", Operator.SEED) for text in job.sources]
+    from cuco.fastpath import seeds
+
+    return list(seeds(problem.workload, problem.graph, problem.contexts, proposer, job.config.search.seed))
+
+
+def search_found(run: RunData) -> bool:
+    """Whether any candidate was accepted in the search."""
+    return any(one.us is not None for one in run.evolved())
+
+
+def _cut_short(run: RunData) -> bool:
+    budget = run.config.search.budget
+    used_time = budget.seconds is not None and run.seconds >= budget.seconds
+    return used_time or (budget.usd is not None and "$" in str(run.outcome.get("ended")))
+
+
+def _write_best(run: RunData) -> None:
+    """``best/``: what to use from now on, the champion or, where it gains nothing, the host version."""
+    from cuco.report.summary import IMPROVED, standing
+
+    found = standing(run)
+    kept = found.best if found.status == IMPROVED else found.baseline
+    if kept is None:
+        return
+    folder = run.folder / "best"
+    for name, text in run.sources(kept).items():
+        write_atomic(folder / name, text)
+    origin: Mapping[str, Any] = {"candidate": kept.id, "status": found.status,
+                                 "directives": {e: d.to_json() for e, d in kept.design.items()}}
+    from cuco.search.blobs import to_json
+
+    write_atomic(folder / "origin.json", to_json(origin) + "\n")
+
+
+def _report_anyway(folder: Path) -> None:
+    """After an interruption or a failure the page shows what there is; it must not hide why it stopped."""
+    from cuco.report.page import write_report
+
+    with suppress(CucoError, OSError):
+        write_report(folder)
