@@ -26,7 +26,7 @@ constexpr int kStageElements = (kTileM + kTileN) * kTileK;
 constexpr int kStagingPitch = kTileN + 8;                    // elements; +8 spreads the rows over the banks
 constexpr int kSharedBytes = kStages * kStageElements * (int)sizeof(bf16);
 
-static_assert(kTileM * kStagingPitch * (int)sizeof(bf16) <= kSharedBytes, "the staged tile reuses the pipeline's space");
+static_assert(kTileM * kStagingPitch * (int)sizeof(bf16) <= kSharedBytes, "the staged tile reuses the pipeline");
 static_assert(kTileM * kTileK / 8 == 2 * kThreads, "two 16-byte units of A and of B per thread and stage");
 
 namespace ptx {
@@ -35,7 +35,8 @@ __device__ __forceinline__ unsigned shared_address(const void *p) { return (unsi
 
 // Copies 16 bytes, or zero-fills them when `bytes` is 0.
 __device__ __forceinline__ void copy_async(bf16 *to, const bf16 *from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
@@ -46,7 +47,8 @@ __device__ __forceinline__ void load_matrices(unsigned (&r)[4], const bf16 *row)
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
 }
 __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
@@ -70,13 +72,16 @@ __device__ __forceinline__ void load_stage(bf16 *stage, const Operands &in, int 
   for (int i = 0; i < 2; i++) {
     int unit = threadIdx.x + i * kThreads, row = unit >> 2, column = (unit & 3) * 8;
     int from = in.row0 + row, inside = from < in.m;
-    ptx::copy_async(stage + swizzled(row, column), in.a + (size_t)(inside ? from : 0) * in.k + k0 + column, inside ? 16 : 0);
-    ptx::copy_async(stage + kTileM * kTileK + swizzled(row, column), in.b + (size_t)(in.column0 + row) * in.k + k0 + column, 16);
+    const bf16 *a = in.a + (size_t)(inside ? from : 0) * in.k + k0 + column;
+    const bf16 *b = in.b + (size_t)(in.column0 + row) * in.k + k0 + column;
+    ptx::copy_async(stage + swizzled(row, column), a, inside ? 16 : 0);
+    ptx::copy_async(stage + kTileM * kTileK + swizzled(row, column), b, 16);
   }
 }
 
 // One stage's products for this warp.
-__device__ __forceinline__ void multiply_stage(float (&acc)[kFragsM][kFragsN][4], const bf16 *stage, int warp_row, int warp_column) {
+__device__ __forceinline__ void multiply_stage(float (&acc)[kFragsM][kFragsN][4], const bf16 *stage, int warp_row,
+                                               int warp_column) {
   const bf16 *a_tile = stage, *b_tile = stage + kTileM * kTileK;
   int lane = threadIdx.x & 31;
 #pragma unroll
@@ -86,18 +91,21 @@ __device__ __forceinline__ void multiply_stage(float (&acc)[kFragsM][kFragsN][4]
     for (int i = 0; i < kFragsM; i++)
       ptx::load_matrices(a[i], a_tile + swizzled(warp_row + i * 16 + (lane & 15), k + (lane >> 4) * 8));
 #pragma unroll
-    for (int j = 0; j < kFragsN / 2; j++)
-      ptx::load_matrices(b[j], b_tile + swizzled(warp_column + j * 16 + (lane & 7) + ((lane >> 4) << 3), k + ((lane >> 3) & 1) * 8));
+    for (int j = 0; j < kFragsN / 2; j++) {
+      int row = warp_column + j * 16 + (lane & 7) + ((lane >> 4) << 3);
+      ptx::load_matrices(b[j], b_tile + swizzled(row, k + ((lane >> 3) & 1) * 8));
+    }
 #pragma unroll
     for (int i = 0; i < kFragsM; i++)
 #pragma unroll
-      for (int j = 0; j < kFragsN; j++) ptx::mma(acc[i][j], a[i], b[j >> 1][(j & 1) * 2], b[j >> 1][(j & 1) * 2 + 1]);
+      for (int j = 0; j < kFragsN; j++)
+        ptx::mma(acc[i][j], a[i], b[j >> 1][(j & 1) * 2], b[j >> 1][(j & 1) * 2 + 1]);
   }
 }
 
 // Rounds the accumulators to bf16 and stores the tile through shared memory.
-__device__ __forceinline__ void store_tile(bf16 *c, const float (&acc)[kFragsM][kFragsN][4], bf16 *staging, const Operands &in, int n,
-                                           int warp_row, int warp_column) {
+__device__ __forceinline__ void store_tile(bf16 *c, const float (&acc)[kFragsM][kFragsN][4], bf16 *staging,
+                                           const Operands &in, int n, int warp_row, int warp_column) {
   int lane = threadIdx.x & 31;
 #pragma unroll
   for (int i = 0; i < kFragsM; i++)
@@ -111,14 +119,15 @@ __device__ __forceinline__ void store_tile(bf16 *c, const float (&acc)[kFragsM][
 #pragma unroll
   for (int i = 0; i < kTileM * kTileN / 8 / kThreads; i++) {
     int unit = threadIdx.x + i * kThreads, row = unit / (kTileN / 8), column = unit % (kTileN / 8) * 8;
-    if (in.row0 + row < in.m)
-      *(uint4 *)(c + (size_t)(in.row0 + row) * n + in.column0 + column) = *(const uint4 *)(staging + row * kStagingPitch + column);
+    bf16 *to = c + (size_t)(in.row0 + row) * n + in.column0 + column;
+    if (in.row0 + row < in.m) *(uint4 *)to = *(const uint4 *)(staging + row * kStagingPitch + column);
   }
 }
 
 // Makes the tile of C whose first element is (row0, column0). `shared` is kSharedBytes of 16-byte aligned shared memory.
-__device__ __forceinline__ void gemm_tile(const bf16 *__restrict__ a, const bf16 *__restrict__ b, bf16 *__restrict__ c, int m, int n, int k,
-                                          int row0, int column0, bf16 *shared) {
+__device__ __forceinline__ void gemm_tile(const bf16 *__restrict__ a, const bf16 *__restrict__ b,
+                                          bf16 *__restrict__ c, int m, int n, int k, int row0, int column0,
+                                          bf16 *shared) {
   Operands in = {a, b, m, k, row0, column0};
   int warp = threadIdx.x >> 5, warp_row = (warp % kWarpsM) * kWarpM, warp_column = (warp / kWarpsM) * kWarpN;
   float acc[kFragsM][kFragsN][4] = {};

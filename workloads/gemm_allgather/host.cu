@@ -13,7 +13,8 @@ static const cuco_buffer *find_buffer(const cuco_ctx *ctx, const char *name) {
 }
 
 // One CTA per tile; tiles of a row block are neighbours in the grid, so row blocks are finished in order.
-__global__ void __launch_bounds__(gemm::kThreads, 2) gemm_kernel(const bf16 *a, const bf16 *b, bf16 *c, int m, int n, int k) {
+__global__ void __launch_bounds__(gemm::kThreads, 2)
+gemm_kernel(const bf16 *a, const bf16 *b, bf16 *c, int m, int n, int k) {
   extern __shared__ __align__(128) unsigned char shared[];
   gemm::gemm_tile(a, b, c, m, n, k, blockIdx.y * gemm::kTileM, blockIdx.x * gemm::kTileN, (bf16 *)shared);
 }
@@ -29,7 +30,8 @@ extern "C" int cuco_launch(const cuco_ctx *ctx, void *, cudaStream_t stream) {
   bf16 *mine = (bf16 *)c->ptr + ctx->rank * count;
   // EVOLVE-BLOCK-START
   dim3 grid(n / gemm::kTileN, (rows + gemm::kTileM - 1) / gemm::kTileM);
-  gemm_kernel<<<grid, gemm::kThreads, gemm::kSharedBytes, stream>>>((const bf16 *)a->ptr, (const bf16 *)b->ptr, mine, rows, n, k);
+  gemm_kernel<<<grid, gemm::kThreads, gemm::kSharedBytes, stream>>>((const bf16 *)a->ptr, (const bf16 *)b->ptr, mine,
+                                                                    rows, n, k);
   cudaError_t launched = cudaGetLastError();
   if (launched != cudaSuccess) return launched;
   ncclResult_t rc = ncclAllGather(mine, c->ptr, count, ncclBfloat16, ctx->comm, stream);

@@ -28,13 +28,15 @@ static int64_t find_param(const cuco_ctx *ctx, const char *name, int64_t fallbac
   return fallback;
 }
 
-__global__ void __launch_bounds__(gemm::kThreads, 2) gemm_kernel(const bf16 *a, const bf16 *b, bf16 *c, int m, int n, int k) {
+__global__ void __launch_bounds__(gemm::kThreads, 2)
+gemm_kernel(const bf16 *a, const bf16 *b, bf16 *c, int m, int n, int k) {
   extern __shared__ __align__(128) unsigned char shared[];
   gemm::gemm_tile(a, b, c, m, n, k, blockIdx.y * gemm::kTileM, blockIdx.x * gemm::kTileN, (bf16 *)shared);
 }
 
 // Sends my rows [first, first + rows) to everybody and receives theirs.
-static ncclResult_t exchange_chunk(const cuco_ctx *ctx, bf16 *c, size_t block, size_t first, size_t count, cudaStream_t stream) {
+static ncclResult_t exchange_chunk(const cuco_ctx *ctx, bf16 *c, size_t block, size_t first, size_t count,
+                                   cudaStream_t stream) {
   ncclResult_t rc = ncclGroupStart();
   for (int step = 1; step < ctx->nranks && rc == ncclSuccess; step++) {
     int to = (ctx->rank + step) % ctx->nranks, from = (ctx->rank + ctx->nranks - step) % ctx->nranks;
@@ -56,9 +58,11 @@ extern "C" int cuco_prepare(const cuco_ctx *ctx, void **state) {
   int low, high;
   cudaError_t rc = cudaDeviceGetStreamPriorityRange(&low, &high);
   if (rc == cudaSuccess) rc = cudaStreamCreateWithPriority(&s->communication, cudaStreamNonBlocking, high);
-  for (int i = 0; i < s->chunks && rc == cudaSuccess; i++) rc = cudaEventCreateWithFlags(&s->computed[i], cudaEventDisableTiming);
+  for (int i = 0; i < s->chunks && rc == cudaSuccess; i++)
+    rc = cudaEventCreateWithFlags(&s->computed[i], cudaEventDisableTiming);
   if (rc == cudaSuccess) rc = cudaEventCreateWithFlags(&s->sent, cudaEventDisableTiming);
-  if (rc == cudaSuccess) rc = cudaFuncSetAttribute(gemm_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gemm::kSharedBytes);
+  if (rc == cudaSuccess)
+    rc = cudaFuncSetAttribute(gemm_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gemm::kSharedBytes);
   return rc;
 }
 
@@ -73,13 +77,14 @@ extern "C" int cuco_launch(const cuco_ctx *ctx, void *state, cudaStream_t stream
     if (first >= last) continue;
     bf16 *mine = (bf16 *)c->ptr + ctx->rank * block + (size_t)first * n;
     dim3 grid(n / gemm::kTileN, (last - first + gemm::kTileM - 1) / gemm::kTileM);
-    gemm_kernel<<<grid, gemm::kThreads, gemm::kSharedBytes, stream>>>((const bf16 *)a->ptr + (size_t)first * k, (const bf16 *)b->ptr,
-                                                                      mine, last - first, n, k);
+    gemm_kernel<<<grid, gemm::kThreads, gemm::kSharedBytes, stream>>>((const bf16 *)a->ptr + (size_t)first * k,
+                                                                      (const bf16 *)b->ptr, mine, last - first, n, k);
     cudaError_t rc = cudaGetLastError();
     if (rc == cudaSuccess) rc = cudaEventRecord(s->computed[i], stream);
     if (rc == cudaSuccess) rc = cudaStreamWaitEvent(s->communication, s->computed[i], 0);
     if (rc != cudaSuccess) return rc;
-    ncclResult_t sent = exchange_chunk(ctx, (bf16 *)c->ptr, block, (size_t)first * n, (size_t)(last - first) * n, s->communication);
+    ncclResult_t sent =
+        exchange_chunk(ctx, (bf16 *)c->ptr, block, (size_t)first * n, (size_t)(last - first) * n, s->communication);
     if (sent != ncclSuccess) return sent + 1000;
   }
   cudaError_t rc = cudaEventRecord(s->sent, s->communication);

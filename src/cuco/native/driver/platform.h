@@ -45,6 +45,10 @@ void *symbol(void *library, const char *name);   // nullptr if absent
 void barrier();   // of all ranks' host threads
 void quiesce();   // returns when nothing that the ranks have issued is under way any more, the network included
 
+// Between true and false the ranks that the job names are slow: they run when nothing else can, and then in short bursts.
+// Every rank calls both, the first of each counts.
+void perturb(bool on);
+
 // A named moment of a step, when `stream` reaches it.
 void mark(cudaStream_t stream, const char *name, uint32_t step);
 

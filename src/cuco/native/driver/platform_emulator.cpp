@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <memory>
 #include <stdexcept>
 
 namespace cuco::driver::platform {
@@ -78,6 +79,49 @@ void *open_library(const std::string &path) {
   throw std::runtime_error(std::string("a library does not load: ") + (why ? why : path.c_str()));
 }
 
+// Holds the job's slow ranks, and holds them again a few rounds after a stuck run has released them. The number of times
+// is bounded, so that a deadlock is found as in any run.
+class Holder : public emu::Actor {
+ public:
+  Holder(std::vector<int> slow, uint64_t burst) : Actor(-1), slow_(std::move(slow)), burst_(burst) {
+    emu::scheduler().on_release = [this](int) { next_ = emu::scheduler().rounds() + 1 + emu::scheduler().random().below(burst_); };
+  }
+
+  void start() {
+    if (on_) return;
+    on_ = true;
+    left_ = kMostTimes;
+    step();
+  }
+  void stop() {
+    on_ = false;
+    for (int rank : slow_) emu::scheduler().release(rank);
+  }
+
+  bool ready() override { return on_ && left_ > 0 && emu::scheduler().rounds() >= next_ && !all_held(); }
+  bool idle() override { return true; }
+  std::string describe() override { return ""; }
+  void step() override {
+    left_--;
+    next_ = ~0ull;
+    for (int rank : slow_) emu::scheduler().hold(rank);
+  }
+
+ private:
+  static constexpr int kMostTimes = 256;
+  bool all_held() const {
+    for (int rank : slow_)
+      if (!emu::scheduler().held(rank)) return false;
+    return true;
+  }
+  std::vector<int> slow_;
+  uint64_t burst_, next_ = ~0ull;
+  int left_ = 0;
+  bool on_ = false;
+};
+
+std::unique_ptr<Holder> holder;
+
 struct Hashing {
   const void *data;
   size_t bytes;
@@ -101,6 +145,8 @@ void start(const Job &job) {
   Module *module = reinterpret_cast<Module *>(dlsym(library, "emu_module"));
   if (!module) throw std::runtime_error("the kernels library has no emu_module");
   cuda::use_kernels(module(), job.registers);
+  const SlowRanks slow = slow_ranks_of(job);
+  if (!slow.ranks.empty()) holder = std::make_unique<Holder>(slow.ranks, slow.burst);
 }
 
 void run_ranks(int count, const std::function<void(int)> &body) {
@@ -140,6 +186,15 @@ void barrier() {
 void quiesce() {
   emu::scheduler().wait_until([] { return emu::scheduler().quiet(); },
                               [] { return "the driver's wait until nothing is under way"; });
+}
+
+void perturb(bool on) {
+  if (!holder) return;
+  if (on) {
+    holder->start();
+  } else {
+    holder->stop();
+  }
 }
 
 void mark(cudaStream_t stream, const char *name, uint32_t step) {

@@ -49,6 +49,8 @@ void Rank::segment(const Segment &part, uint32_t first) {
   uint32_t end = first + static_cast<uint32_t>(part.count);
   if (first == end) return;
   if (part.mode == Mode::chain) {
+    platform::barrier();
+    platform::perturb(true);
     for (uint32_t step = first; step < end; step++) {
       supply(step);
       one_step(step);
@@ -60,6 +62,7 @@ void Rank::segment(const Segment &part, uint32_t first) {
     supply(step);
     check_cuda(cudaStreamSynchronize(stream_), "supplying inputs", rank_);
     platform::barrier();
+    platform::perturb(true);
     one_step(step);
     settle(step);
   }
@@ -113,6 +116,7 @@ void Rank::settle(uint32_t last_step) {
   check_cuda(cudaStreamSynchronize(stream_), "waiting for the step's stream", rank_);
   check_cuda(cudaDeviceSynchronize(), "waiting for the device", rank_);
   platform::barrier();
+  platform::perturb(false);
   platform::quiesce();
   in_use_.clear();
   std::vector<std::pair<const Evidence *, uint64_t>> again;

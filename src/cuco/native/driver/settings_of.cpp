@@ -51,7 +51,8 @@ const std::map<std::string, Setter> &setters() {
              text, {{"lazy", emu::Delivery::lazy}, {"eager", emu::Delivery::eager}, {"random", emu::Delivery::random}});
        }},
       {"shuffle", [](emu::Settings &s, const std::string &text) { s.shuffle = number(text) != 0; }},
-      {"hold", [](emu::Settings &s, const std::string &text) { s.held_ranks = numbers(text); }},
+      {"hold", [](emu::Settings &, const std::string &text) { numbers(text); }},    // these two are the driver's own:
+      {"burst", [](emu::Settings &, const std::string &text) { number(text); }},    // slow_ranks_of reads them
       {"fuel", [](emu::Settings &s, const std::string &text) { s.fuel = number(text); }},
       {"eager_copies", [](emu::Settings &s, const std::string &text) { s.eager_copies = number(text) != 0; }},
       {"sliced", [](emu::Settings &s, const std::string &text) { s.sliced = number(text) != 0; }},
@@ -64,7 +65,6 @@ const std::map<std::string, Setter> &setters() {
       {"threads_per_block", limit(&MachineLimits::threads_per_block)},
       {"clock_mhz", limit(&MachineLimits::clock_mhz)},
       {"memory", limit(&MachineLimits::memory)},
-      {"rehold", [](emu::Settings &, const std::string &text) { numbers(text); }},   // of the driver: platform_emulator.cpp
   };
   return table;
 }
@@ -87,6 +87,15 @@ emu::Settings settings_of(const Job &job) {
     }
   }
   return settings;
+}
+
+SlowRanks slow_ranks_of(const Job &job) {
+  SlowRanks slow;
+  auto hold = job.platform.find("hold"), burst = job.platform.find("burst");
+  if (hold != job.platform.end()) slow.ranks = numbers(hold->second);
+  if (burst != job.platform.end()) slow.burst = number(burst->second);
+  if (slow.burst == 0) slow.burst = 1;
+  return slow;
 }
 
 }  // namespace cuco::driver
