@@ -1,4 +1,4 @@
-"""The arrows of the house: who may import whom. Read from the source, so that no import is too lazy to count."""
+"""The arrows of the house: who may import whom. Read from the source, lazy imports included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "cuco"
 
-#: Rooms from the ground up; a room imports from lower floors, from itself, and rooms of the ground from each other.
+#: Rooms from the ground up; a room imports from lower floors, and rooms of the ground from each other.
 FLOORS: list[set[str]] = [
     {"errors", "space", "knowledge", "source", "workload", ""},
     {"testbed", "native"},
@@ -50,7 +50,7 @@ def module_of(path: Path) -> str:
 
 
 def imports_of(path: Path) -> list[tuple[int, str]]:
-    """(line, module) of every import of this package, those inside functions and for type checking included."""
+    """(line, module) of every import of this package, also inside functions and for type checking."""
     found = []
     module = module_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]

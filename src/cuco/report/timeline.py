@@ -7,7 +7,7 @@ from typing import Any
 
 from cuco.report.svg import drawing, element, label, line, microseconds, ticks
 
-_WIDTH, _LEFT, _RIGHT = 1000.0, 150.0, 12.0
+_WIDTH, _LEFT, _RIGHT = 1000.0, 150.0, 26.0
 _ROW, _GAP, _TOP = 16.0, 5.0, 26.0
 #: Kinds of lane in the order they are drawn; a host lane is not device time and stays out of the picture.
 _KINDS = ("stream", "egress", "ingress", "nic-egress", "nic-ingress", "proxy")

@@ -32,7 +32,7 @@ def judge_files(request: EvalRequest, progress: Progress = lambda stage: None) -
     """Verifies and, if accepted, measures one candidate.
 
     ``options``: workload (folder), ranks, lsa_team, machine, link, size (of the measurement) and extra
-    (parameters of a tuned host version). Correctness is judged at the workload's tiny size and the others that
+    (parameters of a tuned host version). Correctness is judged at the tiny size and the others that
     the effort adds; the clock runs at ``size``.
     """
     from cuco.verify import VerifyOptions, verify
