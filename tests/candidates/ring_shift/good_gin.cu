@@ -24,7 +24,8 @@ static const cuco_buffer *find_buffer(const cuco_ctx *ctx, const char *name) {
   return nullptr;
 }
 
-__global__ void __launch_bounds__(kThreads) shift(ncclDevComm devcomm, ncclWindow_t send, ncclWindow_t recv, size_t bytes) {
+__global__ void __launch_bounds__(kThreads)
+shift(ncclDevComm devcomm, ncclWindow_t send, ncclWindow_t recv, size_t bytes) {
   ncclGin gin{devcomm, 0};
   ncclTeam world = ncclTeamWorld(devcomm);
   // Read before the barrier: nobody can raise it for this step before I have arrived there.

@@ -42,8 +42,8 @@ static Chunk chunk_rows(int rows, int chunks, int index) {
 }
 
 // Rank 0: makes one chunk on `stream` and sends it on the communication stream.
-static int make_and_send(const cuco_ctx *ctx, State *s, const cuco_buffer *x, const cuco_buffer *w, const cuco_buffer *out,
-                         Chunk rows, cudaEvent_t computed, cudaStream_t stream) {
+static int make_and_send(const cuco_ctx *ctx, State *s, const cuco_buffer *x, const cuco_buffer *w,
+                         const cuco_buffer *out, Chunk rows, cudaEvent_t computed, cudaStream_t stream) {
   int k = (int)x->shape[1], n = (int)w->shape[0], m = rows.last - rows.first;
   bf16 *at = (bf16 *)out->ptr + (size_t)rows.first * n;
   dim3 grid(n / gemm::kTileN, (m + gemm::kTileM - 1) / gemm::kTileM);

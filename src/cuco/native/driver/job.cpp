@@ -104,10 +104,13 @@ const std::map<std::string, Reader> &readers() {
 void check(const Job &job) {
   size_t steps = 0;
   for (const Segment &segment : job.segments) steps += segment.count;
-  if (job.ranks < 1 || job.lsa_team < 1 || job.ranks % job.lsa_team) throw std::runtime_error("job: bad ranks or lsa_team");
-  if (job.buffers.size() != static_cast<size_t>(job.ranks)) throw std::runtime_error("job: buffers of a rank are missing");
-  if (job.host_library.empty() || job.kernels_library.empty()) throw std::runtime_error("job: a library is missing");
-  if (steps != job.steps.size()) throw std::runtime_error("job: segments and steps disagree");
+  auto require = [](bool condition, const char *problem) {
+    if (!condition) throw std::runtime_error(std::string("job: ") + problem);
+  };
+  require(job.ranks >= 1 && job.lsa_team >= 1 && job.ranks % job.lsa_team == 0, "bad ranks or lsa_team");
+  require(job.buffers.size() == static_cast<size_t>(job.ranks), "buffers of a rank are missing");
+  require(!job.host_library.empty() && !job.kernels_library.empty(), "a library is missing");
+  require(steps == job.steps.size(), "segments and steps disagree");
 }
 
 }  // namespace

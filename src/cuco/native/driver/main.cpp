@@ -20,9 +20,11 @@ Wire *open_wire = nullptr;
 bool finished = false;
 
 void send_finding(Wire &wire, const Finding &finding) {
-  std::vector<std::string> fields = {finding.kind, finding.rule, std::to_string(finding.rank), std::to_string(finding.cta),
-                                     std::to_string(finding.thread), finding.file, std::to_string(finding.line),
-                                     finding.buffer, finding.message, finding.object, std::to_string(finding.offset)};
+  std::vector<std::string> fields = {finding.kind,    finding.rule,   std::to_string(finding.rank),
+                                     std::to_string(finding.cta),     std::to_string(finding.thread),
+                                     finding.file,    std::to_string(finding.line),
+                                     finding.buffer,  finding.message, finding.object,
+                                     std::to_string(finding.offset)};
   fields.insert(fields.end(), finding.details.begin(), finding.details.end());
   std::string text;
   for (const std::string &field : fields) text.append(field).push_back('\0');
@@ -44,7 +46,8 @@ void ended_by_candidate(int status, void *) {
 int move_stdin_away() {
   int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 200);
   int nothing = open("/dev/null", O_RDONLY);
-  if (in < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) throw std::runtime_error("standard input cannot be moved");
+  if (in < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+    throw std::runtime_error("standard input cannot be moved");
   close(nothing);
   return in;
 }

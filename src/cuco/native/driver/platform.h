@@ -20,7 +20,7 @@ struct Finding {   // contracts.md 5; -1 and empty: unknown
   std::string file;
   int line = 0;
   std::string buffer, message;
-  std::string object;                 // of a machine fault: the shared object and the place in it, where `file` is unknown
+  std::string object;                 // of a machine fault: the shared object and the place in it, if `file` is empty
   uint64_t offset = 0;
   std::vector<std::string> details;   // who waits for what; further lines
 };

@@ -84,7 +84,8 @@ void *open_library(const std::string &path) {
 class Holder : public emu::Actor {
  public:
   Holder(std::vector<int> slow, uint64_t burst) : Actor(-1), slow_(std::move(slow)), burst_(burst) {
-    emu::scheduler().on_release = [this](int) { next_ = emu::scheduler().rounds() + 1 + emu::scheduler().random().below(burst_); };
+    emu::Scheduler &scheduler = emu::scheduler();
+    scheduler.on_release = [this, &scheduler](int) { next_ = scheduler.rounds() + 1 + scheduler.random().below(burst_); };
   }
 
   void start() {
