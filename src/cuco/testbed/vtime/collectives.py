@@ -64,7 +64,8 @@ class _Meeting:
 class Collectives:
     """Matches NCCL calls across ranks and times them."""
 
-    def __init__(self, events: EventQueue, machine: Machine, network: Network) -> None:
+    def __init__(self, events: EventQueue, machine: Machine, network: Network, ranks: int) -> None:
+        self._ranks = ranks
         self._events = events
         self._machine = machine
         self._network = network
@@ -77,8 +78,9 @@ class Collectives:
         name = _canonical(str(args["coll"]))
         size = float(args.get("bytes", 0))
         comm = args.get("comm")
+        ranks = [int(member) for member in args.get("ranks") or range(self._ranks)]
         if name in ("Send", "Recv"):
-            peer = int(args["peer"])
+            peer = ranks[int(args["peer"])]
             source, target = (rank, peer) if name == "Send" else (peer, rank)
             count = self._pairs[(comm, source, target, name)]
             self._pairs[(comm, source, target, name)] += 1
@@ -86,9 +88,7 @@ class Collectives:
             meeting = self._meetings.setdefault(key, _Meeting(key, "pair", [source, target]))
         else:
             key = ("all", comm, args.get("seq"))
-            meeting = self._meetings.setdefault(key, _Meeting(key, name, []))
-            if rank not in meeting.members:
-                meeting.members.append(rank)
+            meeting = self._meetings.setdefault(key, _Meeting(key, name, ranks))
             if meeting.collective != name:
                 raise TraceError(
                     f"collective {args.get('seq')}: {name} on rank {rank} meets {meeting.collective}"
@@ -115,7 +115,7 @@ class Collectives:
         for element in group.elements:
             meeting = self._meetings[element.key]
             meeting.present.append(group)
-            if len(meeting.present) == (2 if meeting.collective == "pair" else len(meeting.members)):
+            if len(meeting.present) == len(meeting.members):
                 self._start(meeting)
 
     def pending(self) -> list[str]:

@@ -26,21 +26,24 @@ from cuco.testbed.vtime.trace import Launch, Phase, Strand, Trace, TraceError
 #: What a replay keeps: everything, the computation alone (C), or the communication alone (M).
 Part = Literal["all", "compute", "communication"]
 
-PIPES = ("issue", "int", "fp32", "fp64", "fp16", "special", "atomic", "mma", "global", "shared")
+PIPES = (
+    *("issue", "int", "fp32", "fp64", "fp16", "special", "convert", "warp", "atomic"),
+    *("mma", "global", "shared"),
+)
 _INDEX = {name: index for index, name in enumerate(PIPES)}
-_ALU = ("int", "fp32", "fp64", "fp16", "special")
+_ALU = ("int", "fp32", "fp64", "fp16", "special", "convert", "warp")
 _FLOPS = ("fp32", "fp64", "fp16", "mma_bf16", "mma_f16", "mma_tf32", "mma_fp64", "mma_int8", "mma_fp8")
 _MMA = tuple(name for name in _FLOPS if name.startswith("mma_"))
-#: Other spellings of the classes a trace header may use.
-ALIASES = {
-    "ldg": "ld_global", "stg": "st_global", "lds": "ld_shared", "sts": "st_shared", "atom": "atomic",
-    "atomics": "atomic",
-    "global_ld": "ld_global", "global_st": "st_global", "shared_ld": "ld_shared", "shared_st": "st_shared",
-    "ld_global_bytes": "ld_global", "st_global_bytes": "st_global", "ld_shared_bytes": "ld_shared",
-    "st_shared_bytes": "st_shared", "mma_fp16": "mma_f16", "mma_half": "mma_f16", "mma_f64": "mma_fp64",
-    "mma_s8": "mma_int8", "mma_f8": "mma_fp8", "barrier": "bar",
-}  # fmt: skip
-KNOWN = frozenset((*_ALU, *_MMA, "atomic", "ld_global", "st_global", "ld_shared", "st_shared", "bar"))
+_BYTES = ("ld_global", "st_global", "ld_shared", "st_shared", "ld_local", "st_local")
+KNOWN = frozenset((*_ALU, *_MMA, *_BYTES, "control", "atomic", "fence", "bar"))
+#: Progress that the translator gives one thread's share of an mma, per flop (testbed.ptx.classes.weight_of).
+MMA_WEIGHT = 1 / 8
+
+
+def canonical(name: str) -> str:
+    """A trace's class as it is called here: bytes have no suffix, double precision mma is mma_fp64."""
+    name = name.removesuffix("_bytes")
+    return {"mma_f64": "mma_fp64"}.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class CostModel:
         self._trace = trace
         self._machine = machine
         self._part = part
-        self._names = tuple(ALIASES.get(name, name) for name in trace.classes)
+        self._names = tuple(canonical(name) for name in trace.classes)
         unknown = [name for name in self._names if name not in KNOWN]
         if unknown:
             raise TraceError(f"trace classes without a rate: {', '.join(unknown)}")
@@ -200,8 +203,12 @@ class CostModel:
         hbm_bytes = loads * load_miss + stores * store_miss
         memory = machine.memory
         inflight = threads * machine.threads.inflight_bytes / memory.latency_us  # bytes per us
-        chain = phase.max_progress * machine.threads.cycles_per_instruction / per_us
-        barriers = self._count(phase, "bar") / max(1, threads) * machine.threads.barrier_cycles / per_us
+        multiplied = sum(self._count(phase, name) for name in _MMA) * MMA_WEIGHT / max(1, threads)
+        instructions = max(0.0, phase.max_progress - multiplied)  # mma is pipelined: its pipe bounds it
+        chain = instructions * machine.threads.cycles_per_instruction / per_us
+        waits = self._count(phase, "bar") / max(1, threads) * machine.threads.barrier_cycles / per_us
+        if fences := self._count(phase, "fence"):
+            waits += max(1.0, fences / max(1, threads)) * machine.sync.fence_us
         busy = max(
             *stretched,
             chain,
@@ -209,7 +216,7 @@ class CostModel:
             (loads + stores) / (memory.l2_gbs * 1e3),
             hbm_bytes / (memory.hbm_gbs * 1e3),
         )
-        return _Demand(busy + barriers, tuple(pipes), loads + stores, hbm_bytes)
+        return _Demand(busy + waits, tuple(pipes), loads + stores, hbm_bytes)
 
     def _pipes(self, phase: Phase, per_us: float) -> list[float]:
         rates = self._machine.rates
@@ -220,17 +227,20 @@ class CostModel:
             "fp64": rates.fp64,
             "fp16": rates.fp16,
             "special": rates.special,
+            "convert": rates.convert,
+            "warp": rates.warp,
         }
         for name in _ALU:
             count = self._count(phase, name)
             pipes[_INDEX[name]] = count / (by_name[name] * per_us)
             pipes[_INDEX["issue"]] += count / (rates.issue * per_us)
+        pipes[_INDEX["issue"]] += self._count(phase, "control") / (rates.issue * per_us)
         pipes[_INDEX["atomic"]] = self._count(phase, "atomic") / (rates.atomic * per_us)
         for name in _MMA:
             pipes[_INDEX["mma"]] += self._count(phase, name) / (getattr(rates, name) * per_us)
         moved = self._count(phase, "ld_global") + self._count(phase, "st_global")
         pipes[_INDEX["global"]] = moved / (rates.global_bytes * per_us)
-        shared = self._count(phase, "ld_shared") + self._count(phase, "st_shared")
+        shared = sum(self._count(phase, name) for name in _BYTES[2:])  # local memory is served by the same L1
         pipes[_INDEX["shared"]] = shared / (rates.shared_bytes * per_us)
         return pipes
 

@@ -52,6 +52,7 @@ class HostThread:
         self._ops = ops
         self._at = 0
         self._step: int | None = None
+        self._in_graph = False  # what a launched graph does costs the host nothing more
         self._barriers = barriers
         self._barrier_uses: dict[object, int] = defaultdict(int)
         self._groups = _groups(device, ops)
@@ -96,7 +97,8 @@ class HostThread:
         self.run()
 
     def _do(self, op: HostOp, index: int) -> None:
-        if op.op == "api":
+        if op.op in ("api", "graph", "graph_end"):
+            self._in_graph = op.op == "graph" or (self._in_graph and op.op == "api")
             return
         item = Item(op.op, op.args, self.device.events.now, self._step)
         if op.op == "nccl":
@@ -109,17 +111,16 @@ class HostThread:
     def _cost(self, op: HostOp, index: int) -> float:
         host = self.device.machine.host
         if op.op == "nccl":
-            closing = (
-                host.nccl_group_us if op.args.get("group") is not None and index in self._groups else 0.0
-            )
-            return host.nccl_call_us + closing
+            group = self._groups.get(index)
+            closing = host.nccl_group_us if group is not None and len(group.elements) > 1 else 0.0
+            return 0.0 if self._in_graph else host.nccl_call_us + closing
         costs = {
-            "launch": host.launch_us, "record": host.event_record_us, "wait_event": host.stream_wait_us,
+            "launch": host.launch_us, "graph": host.launch_us, "graph_end": 0.0, "record": host.event_record_us, "wait_event": host.stream_wait_us,
             "memcpy": host.memcpy_us, "memset": host.memcpy_us, "host_fn": host.api_us, "api": host.api_us,
         }  # fmt: skip
         if op.op not in costs:
             raise TraceError(f"unknown host operation '{op.op}' on rank {self.device.rank}")
-        return costs[op.op]
+        return 0.0 if self._in_graph else costs[op.op]
 
     def _mark(self, op: HostOp) -> None:
         name = str(op.args.get("name", "")).lower()

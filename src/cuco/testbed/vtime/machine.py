@@ -59,7 +59,7 @@ class Sm(Frozen):
 class Rates(Frozen):
     """Throughput of one SM per clock.
 
-    Thread operations for int, fp32, fp64, fp16, special and atomic; flops for the mma classes (what
+    Thread operations for int, fp32, fp64, fp16, special, convert, warp and atomic; flops for the mma classes (what
     ``mma.sync`` sustains, not the peak); bytes for the memory classes. ``issue`` is thread instructions of
     any kind.
     """
@@ -70,6 +70,8 @@ class Rates(Frozen):
     fp64: float = Positive
     fp16: float = Positive
     special: float = Positive
+    convert: float = Positive
+    warp: float = Positive
     atomic: float = Positive
     mma_bf16: float = Positive
     mma_f16: float = Positive
@@ -139,6 +141,7 @@ class Sync(Frozen):
 
     poll_us: float = NonNegative
     local_visible_us: float = NonNegative
+    fence_us: float = NonNegative
 
 
 class Gin(Frozen):

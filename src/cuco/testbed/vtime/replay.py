@@ -43,7 +43,7 @@ class _Replay:
         self.words = Words()
         self.network = Network(self.events, machine, trace.ranks)
         self.nic = Nic(self.events, machine, self.network, self.words, trace.nic)
-        self.collectives = Collectives(self.events, machine, self.network)
+        self.collectives = Collectives(self.events, machine, self.network, trace.ranks)
         self.barriers = Barriers(trace.ranks)
         costs = CostModel(trace, machine, part)
         self.gpus = [
