@@ -16,12 +16,14 @@ from cuco.errors import CompileError
 from cuco.testbed.diagnostics import Diagnostic
 from cuco.testbed.findings import Finding
 from cuco.testbed.vtime.machine import Machine, load_machine
+from cuco.verify.data import StepData
 from cuco.verify.imports import check_imports
 from cuco.verify.options import VerifyOptions
 from cuco.verify.plan import Perturbation, plan
 from cuco.verify.runs import build, make_job, run_and_judge
+from cuco.verify.tolerance import audit_tolerance
 from cuco.verify.verdict import Verdict
-from cuco.workload import Workload
+from cuco.workload import Workload, run_secret
 
 #: The kind that a candidate's own refusal in cuco_prepare gets (native/driver/candidate.cpp).
 _DECLINED = ("unsupported", "declined")
@@ -80,10 +82,12 @@ def verify(workload: Workload, source: Path, options: VerifyOptions | None = Non
     progress.findings = [*lint_findings(source), *check_imports(built.undefined)]
     if progress.findings:
         return progress.verdict("lint", accepted=False)
+    if wanted.effort != "quick":
+        progress.findings = audit_tolerance(StepData(workload, run_secret(wanted.seed), ranks, params))
     for perturbation in runs:
-        _one_run(workload, source, wanted, perturbation, machine, progress)
         if progress.findings and wanted.stop_early:
             break
+        _one_run(workload, source, wanted, perturbation, machine, progress)
     return progress.verdict("verify", accepted=not progress.findings)
 
 

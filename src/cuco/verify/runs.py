@@ -67,7 +67,7 @@ def run_and_judge(job: Job, data: StepData) -> tuple[RunResult, Judgement]:
 
 
 def machine_limits(machine: Machine) -> dict[str, str | int]:
-    """The machine's limits as settings of the emulator; which CTAs are resident together follows from them."""
+    """The machine's limits as settings of the emulator: they decide which CTAs are resident together."""
     sm = machine.sm
     return {
         "sms": sm.count,
