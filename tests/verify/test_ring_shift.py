@@ -1,4 +1,6 @@
-"""Hand-written candidates for ring_shift, from source to verdict: the good pass, each broken one is found for what it is."""
+"""Hand-written candidates for ring_shift, from source to verdict: the good pass, each broken one is found for
+what it is.
+"""
 
 from pathlib import Path
 
