@@ -12,7 +12,7 @@ from cuco.source.device_access import ATOMIC, READ, REMOTE, UNKNOWN, WRITE, Devi
 from cuco.source.graph import Access, Buffer, CommGraph, Kernel, Parameter
 from cuco.source.reading import Headers, Reading, read
 from cuco.source.trail import LaunchSite
-from cuco.source.values import Event, Memory
+from cuco.source.values import CAPTURED, Event, Memory
 from cuco.source.walker import Walker
 
 _ENTRY_ORDER = ("cuco_prepare", "cuco_launch", "cuco_finish", "main")
@@ -173,7 +173,7 @@ class _Analysis:
         accesses = self.device.summary(node).found
         parameters = []
         for position, parameter in enumerate(node.parameters):
-            marks = set().union(*(what for (at, _), what in accesses.items() if at == position), set())
+            marks = _marks(accesses, position, "")
             if parameter.cursor.type.get_canonical().kind.name in _SCALARS:
                 marks = set()
             parameters.append(
@@ -203,13 +203,14 @@ class _Analysis:
         writes: dict[Memory, None] = {}
         whole = True
         for position, value in enumerate(site.values):
-            marks = set().union(*(what for (at, _), what in accesses.items() if at == position), set())
-            for memory in value.buffers:
-                if body is None or marks & {READ, UNKNOWN}:
-                    reads.setdefault(memory)
-                if body is None or marks & {WRITE, UNKNOWN}:
-                    writes.setdefault(memory)
-                    whole = whole and not value.shifted and not marks & {ATOMIC, READ}
+            for path, held in (("", value), *value.fields):
+                marks = _marks(accesses, position, path)
+                for memory in held.buffers:
+                    if body is None or marks & {READ, UNKNOWN}:
+                        reads.setdefault(memory)
+                    if body is None or marks & {WRITE, UNKNOWN}:
+                        writes.setdefault(memory)
+                        whole = whole and not held.shifted and not marks & {ATOMIC, READ}
         return Event(
             event.kind,
             event.node,
@@ -321,6 +322,20 @@ def _does_something(function: Node) -> bool:
 
 def _is_template(function: Node) -> bool:
     return function.kind == "FUNCTION_TEMPLATE" or bool(function.cursor.get_num_template_arguments() > 0)
+
+
+def _marks(accesses: dict[tuple[int, str], set[str]], position: int, path: str) -> set[str]:
+    """What a kernel does through one parameter, or through one field of it."""
+    if path == CAPTURED:
+        return {UNKNOWN}
+    return set().union(
+        *(
+            what
+            for (at, below), what in accesses.items()
+            if at == position and (not path or not below or below == path or below.startswith(f"{path}."))
+        ),
+        set(),
+    )
 
 
 def _access(marks: set[str]) -> Access:

@@ -79,6 +79,10 @@ def roles(events: Sequence[Event], memories: Iterable[Memory]) -> dict[Memory, s
             fetched.update(event.reads)
         if event.kind == "upload":
             uploaded.update(event.writes)
+        if event.kind == "fill":
+            for memory in event.writes:
+                first.setdefault(memory, "write")
+                last[memory] = "write"
         if event.kind not in ("launch", "edge", "copy"):
             continue
         for memory in event.reads:

@@ -248,6 +248,8 @@ class Expressions:
             if value.callee or value.descriptors or value.literal is not None:
                 return value
             slot = self.slot(found)
+            if slot is not None and value.known:
+                self.store.setdefault(slot.key, value)
             buffers = value.buffers if found.kind == "DECL_REF_EXPR" and not found.is_pointer else ()
             return Value(self.text(node), buffers, target=slot, window=value.window)
         value = self.eval(inner)
@@ -296,9 +298,12 @@ class Expressions:
         written = node.unit.slice(node.file, start, end)
         places: list[tuple[int, int, str]] = []
         for part in node.walk():
-            if part.kind not in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
+            if part.kind == "CXX_UNARY_EXPR" and self.frame.instance:
+                new = str(part.constant) if part.constant is not None else None  # sizeof a template's type
+            elif part.kind in ("DECL_REF_EXPR", "MEMBER_REF_EXPR"):
+                new = self._replacement(part)
+            else:
                 continue
-            new = self._replacement(part)
             if new is None or not (start <= part.span[0] < part.span[1] <= end):
                 continue
             places.append((part.span[0] - start, part.span[1] - start, new))

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cuco.source.clang_ast import Node
+from cuco.source.expressions import leads_to_data
 from cuco.source.graph import Launch
 from cuco.source.nccl_calls import LAUNCHES
 from cuco.source.trail import LaunchSite, Recorder
-from cuco.source.values import Callee, Event, Memory, Value
+from cuco.source.values import CAPTURED, Callee, Event, Value
 
 
 class Launches(Recorder):
@@ -33,7 +34,7 @@ class Launches(Recorder):
             for argument in node.arguments
             if argument.spelling != configuration.spelling or argument.span != configuration.span
         ]
-        values = [self.eval(argument) for argument in given]
+        values = [self._by_value(argument, self.eval(argument)) for argument in given]
         texts = [self._config_text(one, configuration) for one in config]
         stream_value = self.eval(config[3]) if len(config) > 3 and config[3].span != (0, 0) else Value("0")
         stream = (
@@ -139,7 +140,7 @@ class Launches(Recorder):
             loop=bool(self.loops),
             conditional=bool(self.conditions),
             cooperative=via == "cudaLaunchCooperativeKernel",
-            buffers=tuple(tuple(memory.name for memory in self.reachable(value)) for value in values),
+            buffers=tuple(tuple(memory.name for memory in value.reachable) for value in values),
             call_lines=self.frame.call_lines,
             file=node.file,
             offset=node.span[0],
@@ -151,24 +152,57 @@ class Launches(Recorder):
                 f"line {node.line}: the kernel launched through `{shown}` is not known", None
             )
 
-    def reachable(self, value: Value) -> tuple[Memory, ...]:
-        """Buffers behind an argument: of a pointer, or of the fields of a struct passed by value."""
-        return value.buffers
+    def _by_value(self, node: Node, value: Value) -> Value:
+        """An argument with the fields of a struct, or the pointers that a lambda captures."""
+        inner = node.strip()
+        while (
+            inner.kind == "CALL_EXPR"
+            and inner.referenced is not None
+            and (inner.referenced.kind == "CONSTRUCTOR" and len(inner.arguments) == 1)
+        ):
+            inner = inner.arguments[0].strip()
+        if value.callee is not None and value.callee.node.kind == "LAMBDA_EXPR":
+            captured = [
+                self.eval(part)
+                for part in value.callee.node.walk()
+                if part.kind == "DECL_REF_EXPR" and leads_to_data(part)
+            ]
+            return replace(value, fields=tuple((CAPTURED, one) for one in captured if one.buffers))
+        slot = self.slot(inner)
+        if value.buffers or slot is None:
+            return value
+        start = f"{slot.key}."
+        fields = tuple((key[len(start) :], one) for key, one in self.store.items() if key.startswith(start))
+        return replace(value, fields=tuple(pair for pair in fields if pair[1].buffers))
 
     def _launch_api(self, name: str, node: Node, nodes: Sequence[Node], values: list[Value]) -> None:
         position = LAUNCHES[name]
         callee = values[position].callee if position < len(values) else None
         shown = self._shown(position, nodes, values) or "?"
         if name in ("cudaLaunchKernelEx", "cudaLaunchKernelExC"):
-            grid, block, shared, stream = (
-                self._config_field(values[0], nodes, one)
-                for one in ("gridDim", "blockDim", "dynamicSmemBytes", "stream")
+            grid, block = (self._config_field(values[0], nodes, one) for one in ("gridDim", "blockDim"))
+            shared, stream = (
+                self._config_field(values[0], nodes, one).text for one in ("dynamicSmemBytes", "stream")
             )
             if name == "cudaLaunchKernelEx":
                 texts, given = [self.text(one) for one in nodes[2:]], values[2:]
             else:
                 texts, given = self._argument_array(nodes, values, 2)
-            self._launched(node, callee, grid, block, shared, stream, texts, given, name, None, None, shown)
+            sizes = [self._sizes(one.node) if one.node is not None else None for one in (grid, block)]
+            self._launched(
+                node,
+                callee,
+                grid.text,
+                block.text,
+                shared,
+                stream,
+                texts,
+                given,
+                name,
+                sizes[0],
+                sizes[1],
+                shown,
+            )
             return
         texts, given = self._argument_array(nodes, values, 3)
         self._launched(
@@ -186,7 +220,7 @@ class Launches(Recorder):
             shown,
         )
 
-    def _config_field(self, config: Value, nodes: Sequence[Node], name: str) -> str:
+    def _config_field(self, config: Value, nodes: Sequence[Node], name: str) -> Value:
         """What a cudaLaunchConfig_t's field was last set to."""
         if config.target is not None:
             base = config.target.key
@@ -194,7 +228,7 @@ class Launches(Recorder):
             slot = self.slot(nodes[0])
             base = slot.key if slot else ""
         held = self.store.get(f"{base}.{name}")
-        return held.text if held else ("0" if name in ("stream", "dynamicSmemBytes") else "1")
+        return held or Value("0" if name in ("stream", "dynamicSmemBytes") else "1")
 
     def _argument_array(
         self, nodes: Sequence[Node], values: list[Value], position: int

@@ -213,7 +213,7 @@ def _with_semicolon(node: Node, span: tuple[int, int]) -> Span:
 
 def _outer(node: Node) -> tuple[Span, tuple[Span, ...], str | None]:
     """The statement of a call, those around it, and the macro that wraps the call."""
-    statements = []
+    statements: list[Span] = []
     for one in _statements(node):
         span = _with_semicolon(one, one.expansion)
         if not statements or (span != statements[-1] and span.covers(statements[-1])):

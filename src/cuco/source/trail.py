@@ -50,6 +50,16 @@ class Trail:
     notes: dict[str, None] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Mark:
+    """Lengths of a trail, to tell what came after."""
+
+    edges: int
+    launches: int
+    events: int
+    timings: int
+
+
 class Recorder(Expressions):
     """Expressions with a trail: where the walk is (loops, conditions, groups), and how arguments are
     shown."""
@@ -109,3 +119,53 @@ class Recorder(Expressions):
     def _stream(self, position: int | None, nodes: Sequence[Node], values: Sequence[Value]) -> str:
         shown = self._shown(position, nodes, values)
         return "0" if shown in (None, "", "nullptr", "NULL", "cudaStream_t{}", "__null") else str(shown)
+
+    def mark(self) -> Mark:
+        trail = self.trail
+        return Mark(len(trail.edges), len(trail.launches), len(trail.events), len(trail.timings))
+
+    def fold(self, start: Mark, middle: Mark) -> None:
+        """Two turns of a loop as one: what the second turn reached is added to the first one's records."""
+        trail = self.trail
+        if len(trail.events) - middle.events == middle.events - start.events:
+            for index in range(start.events, middle.events):
+                one, two = trail.events[index], trail.events[index + middle.events - start.events]
+                same = set(one.writes) == set(two.writes)
+                trail.events[index] = replace(
+                    one,
+                    reads=tuple(dict.fromkeys((*one.reads, *two.reads))),
+                    writes=tuple(dict.fromkeys((*one.writes, *two.writes))),
+                    whole=one.whole and same,
+                )
+        if len(trail.launches) - middle.launches == middle.launches - start.launches:
+            for index in range(start.launches, middle.launches):
+                one_launch = trail.launches[index]
+                two_launch = trail.launches[index + middle.launches - start.launches]
+                pairs = zip(one_launch.values, two_launch.values, strict=True)
+                values = tuple(_either(first, second) for first, second in pairs)
+                names = tuple(tuple(memory.name for memory in value.reachable) for value in values)
+                launch = one_launch.launch.model_copy(update={"buffers": names})
+                trail.launches[index] = replace(one_launch, values=values, launch=launch)
+        if len(trail.edges) - middle.edges == middle.edges - start.edges:
+            for index in range(start.edges, middle.edges):
+                first_edge, second_edge = trail.edges[index], trail.edges[index + middle.edges - start.edges]
+                trail.edges[index] = first_edge.model_copy(
+                    update={
+                        "send": _both_names(first_edge.send, second_edge.send),
+                        "recv": _both_names(first_edge.recv, second_edge.recv),
+                    }
+                )
+        del trail.edges[middle.edges :], trail.launches[middle.launches :]
+        del trail.events[middle.events :], trail.timings[middle.timings :]
+
+
+def _either(first: Value, second: Value) -> Value:
+    if first.buffers == second.buffers:
+        return first
+    buffers = tuple(dict.fromkeys((*first.buffers, *second.buffers)))
+    return replace(first, buffers=buffers, shifted=first.shifted or second.shifted)
+
+
+def _both_names(first: str | None, second: str | None) -> str | None:
+    names = [*(first or "").split("|"), *(second or "").split("|")]
+    return "|".join(dict.fromkeys(name for name in names if name)) or None

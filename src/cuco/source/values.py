@@ -60,6 +60,8 @@ class Value:
     descriptors: tuple[Memory, ...] = ()
     window: bool = False
     constant: str = ""
+    node: Node | None = None
+    fields: tuple[tuple[str, Value], ...] = ()
 
     @property
     def known(self) -> bool:
@@ -73,6 +75,13 @@ class Value:
             or self.literal is not None
             or self.descriptors
             or self.constant
+        )
+
+    @property
+    def reachable(self) -> tuple[Memory, ...]:
+        """Buffers behind an argument: of a pointer, or of the fields of a struct passed by value."""
+        return tuple(
+            dict.fromkeys((*self.buffers, *(one for _, value in self.fields for one in value.buffers)))
         )
 
     def at(self, offset: str) -> Value:
@@ -120,10 +129,15 @@ class Frame:
     references: dict[str, Slot] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
+    instance: bool = False
 
     @property
     def depth(self) -> int:
         return len(self.call_lines)
+
+
+#: The field name under which a lambda's captured pointers are listed; what it does with them is not followed.
+CAPTURED = "<captured>"
 
 
 @dataclass(frozen=True, eq=False)
