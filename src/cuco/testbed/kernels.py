@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -20,16 +21,20 @@ Variant = Literal["plain", "hooks", "slice"]
 
 _ISA = NATIVE / "emulator" / "isa"
 _TRANSLATOR = Path(__file__).resolve().parent / "ptx"
-_FORMAT = "kernels 1"
+_FORMAT = "kernels 2"
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """A kernels library in the cache; ``sites`` is JSON, one object per site id."""
+    """A kernels library in the cache; ``sites`` is JSON, one object per site id.
+
+    ``refusals`` (slice only): why a kernel is translated whole, by kernel; those not in it are sliced.
+    """
 
     library: Path
     sites: Path
     key: str
+    refusals: dict[str, str] = field(default_factory=dict)
 
 
 def build_kernels(ptx: Path, *, variant: Variant = "plain", cache: Cache | None = None) -> Kernels:
@@ -48,6 +53,8 @@ def build_kernels(ptx: Path, *, variant: Variant = "plain", cache: Cache | None 
         translation = translate(text, variant=variant, source_name=ptx.name)
         (folder / "kernels.cpp").write_text(translation.cpp, encoding="utf-8")
         (folder / "sites.json").write_text(translation.sites_json(), encoding="utf-8")
+        refusals = {kernel.name: kernel.refusal for kernel in translation.kernels if kernel.refusal}
+        (folder / "refusals.json").write_text(json.dumps(refusals), encoding="utf-8")
         command: list[str | Path] = [compiler.path, *CXX_FLAGS, f"-I{_ISA}"]
         command += ["kernels.cpp", "-o", "kernels.so", "-lm"]
         done = process.run(command, cwd=folder, env=compiler.env)
@@ -55,7 +62,8 @@ def build_kernels(ptx: Path, *, variant: Variant = "plain", cache: Cache | None 
             raise NativeBuildError(f"translated PTX does not compile: {first_line(done.output)}")
 
     entry = (cache or Cache()).obtain("kernels", key, make)
-    return Kernels(entry / "kernels.so", entry / "sites.json", key)
+    refusals = json.loads((entry / "refusals.json").read_text(encoding="utf-8"))
+    return Kernels(entry / "kernels.so", entry / "sites.json", key, refusals)
 
 
 @lru_cache(maxsize=1)
