@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
@@ -23,7 +24,7 @@ from cuco.testbed.cache import Cache, digest
 from cuco.testbed.includes import closure
 from cuco.testbed.kernels import Variant, build_kernels
 from cuco.testbed.native import NATIVE, build_runner
-from cuco.testbed.toolchain import Toolchain, find_toolchain
+from cuco.testbed.toolchain import Toolchain, find_host_compiler, find_toolchain
 
 __all__ = [
     "ARCHITECTURE",
@@ -33,6 +34,7 @@ __all__ = [
     "build_candidate",
     "build_front",
     "build_runner",
+    "missing_symbols",
     "undefined_symbols",
 ]
 
@@ -52,6 +54,7 @@ _FLAGS = [
     f"-arch=compute_{ARCHITECTURE}",
     f"-code=compute_{ARCHITECTURE}",
     "-lineinfo",
+    "--extended-lambda",  # NCCL's reduce and copy functions require it
     "-default-stream=per-thread",
     "-allow-unsupported-compiler",
     "-Xcompiler=-fPIC,-fno-gnu-unique",
@@ -75,6 +78,8 @@ class Build:
     """What the host library expects from whoever loads it."""
     key: str
     variant: Variant
+    refusals: dict[str, str] = field(default_factory=dict)
+    """Of the slice: why a kernel is translated whole, by kernel; those not in it are sliced."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ def build_candidate(
         undefined=front.undefined,
         key=digest(front.key, kernels.key),
         variant=variant,
+        refusals=kernels.refusals,
     )
 
 
@@ -151,21 +157,32 @@ def build_front(
 
 
 def undefined_symbols(library: Path) -> frozenset[str]:
-    """Names that a shared library leaves to its loader, without version suffixes. Weak ones are not among
-    them.
+    """Names that a shared library leaves to its loader, without version suffixes and without weak ones."""
+    return frozenset(name for kind, name in _dynamic_symbols(library) if kind == "U")
+
+
+def missing_symbols(undefined: Iterable[str], runner: Path) -> list[str]:
+    """Functions of CUDA and NCCL among ``undefined`` that ``runner`` does not have: the emulator lacks them.
+
+    A candidate that needs one cannot be loaded; the verdict is ``unsupported`` with these names.
     """
-    compiler = find_toolchain()
-    done = process.run(
-        ["nm", "-D", "--undefined-only", library.absolute()], cwd=library.absolute().parent, env=compiler.env
-    )
+    wanted = {name for name in undefined if re.match(r"(__)?(cuda|p?nccl|cu[A-Z]|nvtx)", name)}
+    return sorted(wanted - _exports(runner, runner.stat().st_mtime_ns)) if wanted else []
+
+
+@lru_cache(maxsize=8)
+def _exports(runner: Path, changed: int) -> frozenset[str]:
+    return frozenset(name for kind, name in _dynamic_symbols(runner) if kind in "TWDBRViu")
+
+
+def _dynamic_symbols(library: Path) -> list[tuple[str, str]]:
+    """(kind as ``nm`` writes it, name) of every dynamic symbol."""
+    path = library.absolute()
+    done = process.run(["nm", "-D", path], cwd=path.parent, env=find_host_compiler().env)
     if done.status != 0:
         raise UsageError(f"{library} is not a shared library: {done.output.strip()}")
-    names = set()
-    for line in done.output.splitlines():
-        kind, name = line.split()[-2:]
-        if kind == "U":
-            names.add(name.split("@")[0])
-    return frozenset(names)
+    rows = (line.split()[-2:] for line in done.output.splitlines())
+    return [(kind, name.split("@")[0]) for kind, name in rows]
 
 
 @dataclass(frozen=True)

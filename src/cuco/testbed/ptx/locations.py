@@ -6,19 +6,23 @@ named by an earlier `.loc`, so the chain is found by following those.
 
 from __future__ import annotations
 
+import re
+
 from cuco.testbed.ptx.model import NO_LOC, Frame, Loc
 from cuco.testbed.ptx.stream import Stream
 
 _Position = tuple[int, int, int]
 _MAX_DEPTH = 64
+_FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"\n]*)"', re.MULTILINE)
 
 
 class Locations:
     """The current source position while a module is parsed."""
 
-    def __init__(self, strings: dict[str, str]) -> None:
+    def __init__(self, strings: dict[str, str], text: str = "") -> None:
         self.strings = strings
-        self.files: dict[int, str] = {}
+        # nvcc writes `.file` behind the functions whose `.loc` refer to it.
+        self.files = {int(index): name for index, name in _FILE.findall(text)}
         self.current = NO_LOC
         self._known: dict[_Position, Loc] = {}
         self._function = ""

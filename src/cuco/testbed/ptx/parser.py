@@ -15,7 +15,7 @@ _DATA = (".global", ".const", ".shared")
 def parse(text: str) -> Module:
     """Parse one PTX module. Raises PtxError with the line for anything outside the grammar."""
     text, strings = cut_sections(text)
-    return _ModuleParser(Stream(text, tokenize(text)), Locations(strings)).module()
+    return _ModuleParser(Stream(text, tokenize(text)), Locations(strings, text)).module()
 
 
 class _ModuleParser:

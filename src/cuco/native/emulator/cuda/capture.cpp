@@ -88,7 +88,7 @@ std::vector<Node*> tails_of(const Stream& stream) { return stream.capture->tails
 
 cudaError_t join_capture(Stream& stream, Capture* capture, const std::vector<Node*>& after) {
   const bool open = std::any_of(captures().begin(), captures().end(), [=](const auto& c) { return c.get() == capture; });
-  if (!open) return cudaErrorCapturedEvent;  // recorded in a capture that has ended
+  if (!open) return cudaErrorInvalidValue;  // recorded in a capture that has ended
   if (stream.capture && stream.capture != capture) {
     invalidate(stream, cudaErrorStreamCaptureMerge);
     capture->broken = cudaErrorStreamCaptureMerge;
@@ -136,24 +136,53 @@ GraphExec::GraphExec(const Graph& graph, int rank) {
   }
 }
 
+// The edges of a launched graph for the trace, as events of their own (negative numbers, never used twice).
+struct TracedEdges {
+  int rank;
+  int64_t mark(const Stream& stream) const {
+    static int64_t last = 0;
+    if (!emu::tracing()) return 0;
+    emu::trace_host(rank, "record", Record().put("stream", stream.number).put("event", --last).put("ver", 1));
+    return last;
+  }
+  void join(const Stream& stream, int64_t event) const {
+    if (emu::tracing())
+      emu::trace_host(rank, "wait_event", Record().put("stream", stream.number).put("event", event).put("ver", 1));
+  }
+};
+
 void GraphExec::launch(Stream& stream) {
+  const TracedEdges edges{stream.rank()};
   if (emu::tracing())
     emu::trace_host(stream.rank(), "graph", Record().put("stream", stream.number).put("nodes", steps_.size()));
   push_call(stream, "cudaGraphLaunch", [](Stream&) {});
   const MomentPtr start = stream.last();
+  const int64_t started = edges.mark(stream);
   std::vector<bool> begun(streams_.size());
   std::vector<MomentPtr> ends(steps_.size());
+  std::vector<int64_t> marks(steps_.size());
   for (size_t i = 0; i < steps_.size(); i++) {
     const Step& step = steps_[i];
     Stream& own = *streams_[step.stream];
-    if (!begun[step.stream]) push_wait(own, start, "the launch of its graph");
+    if (!begun[step.stream]) {
+      push_wait(own, start, "the launch of its graph");
+      edges.join(own, started);
+    }
     begun[step.stream] = true;
-    for (const size_t before : step.after) push_wait(own, ends[before], "a graph node, " + steps_[before].name);
+    for (const size_t before : step.after) {
+      push_wait(own, ends[before], "a graph node, " + steps_[before].name);
+      edges.join(own, marks[before]);
+    }
     if (step.work) step.work(own);
     ends[i] = own.last();
+    marks[i] = edges.mark(own);
   }
   for (size_t i = 0; i < steps_.size(); i++)
-    if (steps_[i].leaf) push_wait(stream, ends[i], "the end of a graph, " + steps_[i].name);
+    if (steps_[i].leaf) {
+      push_wait(stream, ends[i], "the end of a graph, " + steps_[i].name);
+      edges.join(stream, marks[i]);
+    }
+  if (emu::tracing()) emu::trace_host(stream.rank(), "graph_end", Record().put("stream", stream.number));
 }
 
 // ------------------------------------------------------------------------------------------------ for other rooms

@@ -228,7 +228,8 @@ CUCO_API(cudaDeviceCanAccessPeer, (int* can, int device, int peer), {
 
 CUCO_API(cudaDeviceEnablePeerAccess, (int peer, unsigned flags), {
   if (flags) return cudaErrorInvalidValue;
-  if (!known(peer) || peer == device_of_rank(current_rank())) return cudaErrorInvalidDevice;
+  if (!known(peer)) return cudaErrorInvalidDevice;
+  if (peer == device_of_rank(current_rank())) return cudaErrorPeerAccessUnsupported;
   auto& enabled = enabled_peers()[current_rank()];
   enabled.resize(static_cast<size_t>(device_count()));
   if (enabled[static_cast<size_t>(peer)]) return cudaErrorPeerAccessAlreadyEnabled;

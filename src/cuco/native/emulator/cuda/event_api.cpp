@@ -118,9 +118,9 @@ CUCO_API(cudaEventQuery, (cudaEvent_t handle), {
   Event* event = find_event(handle);
   if (!event) return cudaErrorInvalidResourceHandle;
   if (event->captured_in) return cudaErrorCapturedEvent;
-  trace_call("cudaEventQuery");
   if (event->moment && !event->moment->reached) emu::scheduler().yield();  // a poll: let others get on
   if (event->moment && !event->moment->reached) return cudaErrorNotReady;
+  trace_call("cudaEventQuery");  // once: how often a loop asks in vain depends on the schedule
   if (event->moment) emu::host_acquire(current_rank(), event->moment->clock);
   return cudaSuccess;
 })

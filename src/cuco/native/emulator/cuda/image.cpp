@@ -61,13 +61,15 @@ const EmuKernel* code_of(const std::string& name) {
 
 }  // namespace
 
+uint32_t Kernel::bound() const {
+  uint32_t most = emu::settings().machine.threads_per_block;
+  for (const uint32_t* d : {code->maxntid, code->reqntid})
+    if (d[0]) most = std::min(most, d[0] * std::max(1u, d[1]) * std::max(1u, d[2]));
+  return most;
+}
+
 uint32_t Kernel::max_threads() const {
-  const emu::MachineLimits& machine = emu::settings().machine;
-  uint32_t most = machine.threads_per_block;
-  const uint32_t bound = code->maxntid[0] * std::max(1u, code->maxntid[1]) * std::max(1u, code->maxntid[2]);
-  const uint32_t required = code->reqntid[0] * std::max(1u, code->reqntid[1]) * std::max(1u, code->reqntid[2]);
-  if (bound) most = std::min(most, bound);
-  if (required) most = std::min(most, required);
+  uint32_t most = bound();
   while (most > 32 && !emu::ctas_per_sm(*code, most, registers, 0)) most -= 32;
   return most;
 }
@@ -101,6 +103,7 @@ void register_kernel(const void* host_function, const char* name) {
   kernel->code = code_of(name);
   if (!kernel->code) mismatch("the program registers kernel " + kernel->name);
   kernel->rank = current_rank();
+  kernel->max_dynamic_shared = 49152 - std::min(49152u, kernel->code->static_shared);
   kernel->module = &module_of_rank(kernel->rank);
   const auto counted = loaded().registers.find(kernel->name);
   if (counted != loaded().registers.end()) kernel->registers = static_cast<uint32_t>(counted->second);

@@ -17,10 +17,11 @@ struct Kernel {
   const emu::RankModule* module = nullptr;
   int rank = -1;
   uint32_t registers = 32;
-  uint32_t max_dynamic_shared = 49152;    // cudaFuncAttributeMaxDynamicSharedMemorySize
+  uint32_t max_dynamic_shared = 0;        // cudaFuncAttributeMaxDynamicSharedMemorySize
   int carveout = -1;                      // cudaFuncAttributePreferredSharedMemoryCarveout
   // Most threads a block of this kernel may have: launch bounds, registers, the device.
   uint32_t max_threads() const;
+  uint32_t bound() const;                 // by launch bounds alone
 };
 
 struct Variable {

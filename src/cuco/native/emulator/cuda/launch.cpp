@@ -86,12 +86,12 @@ cudaError_t check_launch(const Kernel& kernel, const LaunchShape& shape) {
   const emu::MachineLimits& machine = emu::settings().machine;
   const dim3 &grid = shape.grid, &block = shape.block;
   const uint64_t threads = count_of(block);
-  if (!count_of(grid) || !threads) return cudaErrorInvalidConfiguration;
-  if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
-  if (block.x > 1024 || block.y > 1024 || block.z > 64) return cudaErrorInvalidConfiguration;
-  if (threads > machine.threads_per_block) return cudaErrorInvalidConfiguration;
+  // CUDA 13 answers "invalid value" to every wrong shape (tried on an H200; it used to be "invalid configuration").
+  if (!count_of(grid) || !threads) return cudaErrorInvalidValue;
+  if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidValue;
+  if (block.x > 1024 || block.y > 1024 || block.z > 64) return cudaErrorInvalidValue;
+  if (threads > machine.threads_per_block || threads > kernel.bound()) return cudaErrorInvalidValue;
   if (shape.dynamic_shared > kernel.max_dynamic_shared) return cudaErrorInvalidValue;
-  if (kernel.code->static_shared + shape.dynamic_shared > machine.shared_per_block) return cudaErrorInvalidValue;
   if (threads > kernel.max_threads()) return cudaErrorLaunchOutOfResources;
   if (shape.cooperative) {
     const uint32_t per_sm = emu::ctas_per_sm(*kernel.code, static_cast<uint32_t>(threads), kernel.registers,
@@ -103,7 +103,7 @@ cudaError_t check_launch(const Kernel& kernel, const LaunchShape& shape) {
 
 cudaError_t launch(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream) {
   if (!stream) return cudaErrorInvalidResourceHandle;
-  if (!kernel) return cudaErrorInvalidDeviceFunction;
+  if (!kernel) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t wrong = check_launch(*kernel, shape)) return wrong;
   emu::GridLaunch prepared = grid_launch(*kernel, shape);
   prepared.priority = shape.priority.value_or(stream->priority);

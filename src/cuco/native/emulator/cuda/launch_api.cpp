@@ -143,10 +143,10 @@ CUCO_API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t * bytes, const void*
   if (!kernel) return cudaErrorInvalidDeviceFunction;
   if (!bytes || blocks <= 0 || block <= 0) return cudaErrorInvalidValue;
   const emu::MachineLimits& machine = emu::settings().machine;
+  // What CUDA answers: an even share of the SM, without what the system takes per block (tried on an H200).
   const uint32_t share = machine.shared_per_sm / static_cast<uint32_t>(blocks) / 128 * 128;
-  const uint32_t taken = machine.shared_reserved + kernel->code->static_shared;
-  const uint32_t most = machine.shared_per_block - kernel->code->static_shared;
-  *bytes = share > taken ? std::min(share - taken, most) : 0;
+  const uint32_t left = share - std::min(share, kernel->code->static_shared);
+  *bytes = std::min(left, kernel->max_dynamic_shared);
   return cudaSuccess;
 })
 

@@ -39,9 +39,9 @@ cudaError_t synchronise(Stream* stream, const char* call) {
 cudaError_t query(Stream* stream) {
   if (!stream) return cudaErrorInvalidResourceHandle;
   if (stream->capture) return invalidate(*stream, cudaErrorStreamCaptureUnsupported);
-  trace_call("cudaStreamQuery");
   if (!stream->idle()) emu::scheduler().yield();  // a poll: let others get on
   if (!stream->idle()) return cudaErrorNotReady;
+  trace_call("cudaStreamQuery");  // once: how often a loop asks in vain depends on the schedule
   emu::host_acquire(current_rank(), stream->clock);
   return cudaSuccess;
 }
