@@ -178,8 +178,9 @@ class BodyParser:
             while s.accept(","):
                 operands.append(self._operand())
         end = s.tokens[s.position] if not s.done else start
-        s.expect(";")
-        text = " ".join(s.text[start.start : end.end].split())
+        if not s.accept(";"):
+            raise PtxError(f"expected ';' after {token.text}, found {s.peek()!r}", token.line)
+        text = " ".join(s.text[start.start : end.start].split())
         text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text)
         self.f.body.append(
             Instruction(token.text, operands, guard, token.line, self.locations.current, text, call)
@@ -243,7 +244,10 @@ class BodyParser:
 
     def _named(self) -> Operand:
         s = self.s
-        name = s.next()
+        token = s.token()
+        if token.kind != "word":
+            raise PtxError(f"expected an operand, found {token.text!r}", token.line)
+        name = token.text
         if name == "WARP_SZ":
             return Imm(32)
         found = self._resolve(name)

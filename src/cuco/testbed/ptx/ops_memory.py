@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cuco.testbed.ptx.access import access_of, is_announced, order_of, scope_of, space_of
 from cuco.testbed.ptx.emitter import BITS, CTYPES, Emitter
-from cuco.testbed.ptx.model import SIZES, Addr, Instruction, Operand, Sink, Vec
+from cuco.testbed.ptx.model import SIZES, Addr, Imm, Instruction, Operand, Sink, Vec
 from cuco.testbed.ptx.table import Unsupported, op
 
 _CHECKED = ("", "global")
@@ -112,13 +114,17 @@ def _atomic(e: Emitter, i: Instruction, old: Operand | None, where: Operand, val
     return f"{{ {start} {_one(e, i, operation, old, 'a_', values)} }}"
 
 
-def _one(e: Emitter, i: Instruction, operation: str, old: Operand | None, a: str, values: list[Operand]) -> str:
+def _one(
+    e: Emitter, i: Instruction, operation: str, old: Operand | None, a: str, values: Sequence[Operand | str]
+) -> str:
+    """One emu_atom call; a value given as text is C++ already."""
     kind = i.type
     ctype = CTYPES[kind]
     first, second = (values[1], values[0]) if operation == "EMU_CAS" else (values[0], None)
-    code = f"{{ const {ctype} v_ = {e.read(first, kind)}; "
+    value = first if isinstance(first, str) else e.read(first, kind)
+    code = f"{{ const {ctype} v_ = {value}; "
     compare = "nullptr"
-    if second is not None:
+    if second is not None and not isinstance(second, str):
         code += f"const {ctype} c_ = {e.read(second, kind)}; "
         compare = "&c_"
     wanted = old is not None and not isinstance(old, Sink)
@@ -133,14 +139,15 @@ def _one(e: Emitter, i: Instruction, operation: str, old: Operand | None, a: str
 def _vector_atomic(
     e: Emitter, i: Instruction, operation: str, old: Operand | None, where: Operand, values: list[Operand]
 ) -> str:
-    """Vector atomics are atomic per element only, so they are one atomic per element."""
+    """Vector atomics are atomic per element only, so they are one atomic per element. Sources are read first."""
     source = values[0]
     if not isinstance(source, Vec):
         raise Unsupported(i.op)
-    parts = [f"const uint64_t a_ = {e.address(where, space_of(i))};"]
-    for n, item in enumerate(source.items):
+    all_values = ", ".join(e.read(item, i.type) for item in source.items)
+    parts = [f"const uint64_t a_ = {e.address(where, space_of(i))}; const {CTYPES[i.type]} s_[] = {{{all_values}}};"]
+    for n in range(len(source.items)):
         target = old.items[n] if isinstance(old, Vec) else None
-        parts.append(_one(e, i, operation, target, f"a_ + {n * SIZES[i.type]}", [item]))
+        parts.append(_one(e, i, operation, target, f"a_ + {n * SIZES[i.type]}", [f"s_[{n}]"]))
     return f"{{ {' '.join(parts)} }}"
 
 
@@ -195,11 +202,11 @@ def cluster_address(e: Emitter, i: Instruction) -> str:
 
 @op("alloca", kind="effect")
 def alloca(e: Emitter, i: Instruction) -> str:
-    align = e.read(i.operands[2], "u32") if len(i.operands) > 2 else "16"
+    align = i.operands[2] if len(i.operands) > 2 else Imm(16)
     size = e.read(i.operands[1], i.type)
-    if not align.rstrip("u").isdigit():
+    if not isinstance(align, Imm):
         raise Unsupported("alloca with a variable alignment")
-    bits = max(8, 8 * int(align.rstrip("u")))
+    bits = max(8, 8 * align.value)
     return e.write(i.operands[0], f"uint64_t(__builtin_alloca_with_align({size}, {bits}))", "u64")
 
 
