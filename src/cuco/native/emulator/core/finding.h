@@ -13,20 +13,20 @@ namespace cuco::emu {
 // source-reuse, late-write, out-of-bounds, uninitialised, unregistered, co-residency, causality, tampering, timeout,
 // crash, unsupported. `rule` is a short stable name of the check, e.g. "barrier-count".
 struct Finding {
-  std::string kind;
-  std::string rule;
+  std::string kind = {};
+  std::string rule = {};
   int rank = -1;
   int64_t cta = -1;       // linear index in its grid
   int64_t thread = -1;    // linear index in its CTA
-  std::string file;
+  std::string file = {};
   int line = -1;
-  std::string buffer;     // "recv+64"
-  std::string message;    // one sentence for the user
-  std::string kernel;
+  std::string buffer = {};// "recv+64"
+  std::string message = {};    // one sentence for the user
+  std::string kernel = {};
   // A machine fault in compiled code: which shared object and where in it, for addr2line. "" when `file` is known.
-  std::string object;
+  std::string object = {};
   uint64_t offset = 0;
-  std::vector<std::string> details;  // who waits for what; further lines
+  std::vector<std::string> details = {};  // who waits for what; further lines
 };
 
 // One JSON object, without a newline.
@@ -45,7 +45,7 @@ const std::vector<Finding>& findings();
 // The part of a site's inline chain that users know: the innermost frame in the candidate's own file, and the library
 // call made there. Falls back to the innermost frame.
 struct Place {
-  std::string file;
+  std::string file = {};
   int line = -1;
   std::string call;   // function entered from there ("" when the instruction itself is in the user's file)
 };

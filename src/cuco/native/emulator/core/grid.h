@@ -22,6 +22,8 @@ struct RankModule {
 RankModule load_module(const EmuModule* module, int rank);
 
 struct GridLaunch {
+  uint64_t id = 0;                     // chosen by the caller, unique in the run (the host's launch record, written
+                                       // earlier, has it already); 0: submit() picks one
   const RankModule* module = nullptr;
   const EmuKernel* kernel = nullptr;
   int rank = 0;
@@ -48,8 +50,8 @@ uint32_t ctas_per_sm(const EmuKernel& kernel, uint32_t threads, uint32_t registe
 // Returns the launch's id, unique in the run and used in the trace ("id" of the host's launch record).
 uint64_t submit(GridLaunch launch);
 
-// CTAs of a rank that are resident now, and launches not yet complete (for reports and checks).
-struct Residency { uint32_t ctas, threads; uint64_t launches; };
+// CTAs of a rank that are resident now, CTAs without a slot, and launches not yet complete (for reports and checks).
+struct Residency { uint32_t ctas, threads; uint64_t waiting_ctas, launches; };
 Residency residency(int rank);
 
 // Optional observer of memory accesses in the hooks variant and of bulk copies (race detector, read/write sets).

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -82,16 +83,19 @@ class Memory {
   struct Alias { uint64_t end, target; };
   struct Arena;
   uint64_t resolve_alias(uint64_t address) const;
-  const Allocation* neighbour(uint64_t address) const;
-  std::vector<Arena*> arenas_;                   // device arenas, then pinned ones
+  Arena& arena_for(int rank, MemoryKind kind) const;
+  Arena& arena_of(uint64_t address) const;
+  std::string describe_gap(uint64_t address) const;
+  void retire(Arena& arena);
+  std::vector<std::unique_ptr<Arena>> arenas_;   // device arenas by rank, then pinned ones
   std::map<uint64_t, Allocation> table_;         // by address; quarantined ones stay
   std::map<uint64_t, Alias> aliases_;            // by first alias address
-  mutable uint64_t cached_lo_ = 1, cached_hi_ = 0, cached_delta_ = 0;
+  mutable uint64_t alias_lo_ = 1, alias_hi_ = 0, alias_delta_ = 0;   // the alias looked up last
+  mutable uint64_t valid_lo_ = 1, valid_hi_ = 0;                     // the live allocation looked up last
   uint64_t next_alias_ = kAliasZone, serial_ = 0;
   int ranks_;
   uint64_t bytes_per_rank_;
   uint8_t poison_;
-  friend struct MemoryImpl;
 };
 Memory& memory();
 

@@ -55,6 +55,7 @@ class Scheduler {
   void yield();                          // let everything else that is ready run once
   int current_rank() const;              // rank of the running host fiber, GPU thread or actor; -1 outside
   bool on_host_fiber() const;
+  bool quiet() const;                    // every actor is idle and no grid is open
 
   // A held rank (its fibers, CTAs and actors) runs only when nothing else can; then it is released for good.
   void hold(int rank);
@@ -68,6 +69,7 @@ class Scheduler {
   uint64_t progress() const { return progress_; }
   uint64_t now() const { return now_; }  // cycles of the emulated clock: moves with rounds and over idle times
   void advance_clock(uint64_t cycles) { now_ += cycles; }
+  void count_round(uint64_t cycles) { rounds_++, now_ += cycles; }
 
   struct Impl;
   Impl& impl() { return *impl_; }

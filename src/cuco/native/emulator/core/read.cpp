@@ -1,0 +1,130 @@
+// Which version a strong load returns, and what the reader learns from it.
+#include "history.h"
+#include "runtime.h"
+#include "waits.h"
+
+#include <cstring>
+
+#include <algorithm>
+
+namespace cuco::emu {
+namespace {
+
+constexpr size_t kMaxSeen = 64;
+constexpr size_t kMaxChain = 512;
+
+// Index of the oldest version that happens-before and earlier reads allow the thread to see.
+size_t floor_index(Thread* t, const Word& word) {
+  uint64_t serial = 0;
+  if (t->extra)
+    if (auto it = t->extra->seen.find(word.address); it != t->extra->seen.end()) serial = it->second;
+  for (const Seen& seen : word.seen)
+    if (seen.serial > serial && happens_before(seen.reader, t)) serial = seen.serial;
+  size_t i = word.versions.size() - 1;
+  while (i > 0 && word.versions[i].serial > serial && !happens_before(word.versions[i].writer, t)) i--;
+  return i;
+}
+
+// A release of this scope and an acquire of that scope reach each other.
+bool in_scope(Thread* t, const Version& version, EmuScope scope) {
+  const EmuScope narrow = std::min(version.scope, scope);
+  if (narrow == EMU_SYS) return true;
+  if (narrow == EMU_GPU) return version.rank == t->cta().grid->launch.rank;
+  return version.writer.agent == t->cta().agent;
+}
+
+bool ordered(const Version& first, const Version& second) {
+  if (second.stamp) return second.stamp.contains(first.writer);
+  return first.writer.agent == second.writer.agent && first.writer.thread == second.writer.thread &&
+         first.writer.tick <= second.writer.tick;
+}
+
+// Additions commute: of n concurrent ones, a reader that sees k < n knows only of those that are among the first k in
+// every order. True if `which` may come after k others.
+bool may_be_late(const Word& word, size_t first, size_t which, size_t k) {
+  size_t others = 0;
+  for (size_t i = first; i < word.versions.size(); i++)
+    if (i != which && word.versions[i].add && !ordered(word.versions[which], word.versions[i])) others++;
+  return others >= k;
+}
+
+// What the release sequence that ends with version `last` publishes.
+void collect(Thread* t, const Word& word, size_t last, EmuScope scope, Clock& clock) {
+  size_t first = last;
+  while (first > 0 && word.versions[first].rmw) first--;
+  size_t adds_begin = first + (word.versions[first].rmw ? 0 : 1), total = last;
+  while (total + 1 < word.versions.size() && word.versions[total + 1].add) total++;
+  const bool choose = total > last && total - first < kMaxChain;
+  for (size_t i = first; i <= last; i++) {
+    const Version& version = word.versions[i];
+    if (!version.stamp || !in_scope(t, version, scope) || happens_before(version.stamp.event, t)) continue;
+    if (choose && version.add && may_be_late(word, adds_begin, i, last + 1 - adds_begin)) continue;
+    version.stamp.join_into(clock);
+  }
+}
+
+uint64_t value_of(const Word& word, const Version& version) {
+  uint64_t value = 0;
+  std::memcpy(&value, version.value, std::min(word.size, 8u));
+  return value;
+}
+
+size_t index_of(const Word& word, uint64_t serial) {
+  auto it = std::lower_bound(word.versions.begin(), word.versions.end(), serial,
+                             [](const Version& v, uint64_t s) { return v.serial < s; });
+  return static_cast<size_t>(it - word.versions.begin());
+}
+
+}  // namespace
+
+const Version& first_read(Thread* t, Word& word) {
+  if (settings().reads == ReadPolicy::newest || word.versions.size() == 1) return word.newest();
+  return word.versions[floor_index(t, word)];
+}
+
+const Version* next_version(const Word& word, uint64_t serial, uint16_t mask) {
+  for (size_t i = index_of(word, serial + 1); i < word.versions.size(); i++)
+    if (word.versions[i].mask & mask) return &word.versions[i];
+  return nullptr;
+}
+
+const Version& version_with(const Word& word, uint64_t serial) {
+  const size_t i = index_of(word, serial + 1);
+  return word.versions[i ? i - 1 : 0];
+}
+
+void took(Thread* t, Word& word, const Version& version, EmuOrder order, EmuScope scope, uint32_t site,
+          bool waits) {
+  uint64_t& seen = t->more().seen[word.address];
+  const bool fresh = version.serial > seen;
+  seen = std::max(seen, version.serial);
+  if (&version == &word.versions.front()) return;
+  const bool news = fresh && !happens_before(version.writer, t);
+  if (news) {
+    if (waits) note_wait(t, site, word.address, value_of(word, version), version.writer.agent);
+    if (waits) t->cta().phases.event(t, version.add ? Sync::wait_count : Sync::wait_version, word.id, version.number);
+    if (word.seen.size() >= kMaxSeen) word.seen.erase(word.seen.begin());
+    word.seen.push_back({event_of(t), version.serial});
+  }
+  const bool internal = is_internal(word.address);
+  const bool acquires = internal || order == EMU_ACQUIRE || order == EMU_ACQ_REL || order == EMU_SC;
+  if (!fresh && !acquires) return;
+  Clock clock;
+  collect(t, word, index_of(word, version.serial), internal ? EMU_SYS : acquires ? scope : EMU_SYS, clock);
+  if (clock.empty()) return;
+  if (acquires) learn(t, clock);
+  else t->more().relaxed.join(clock);
+}
+
+void publish(Thread* t, Version& version, EmuOrder order, EmuScope scope, bool internal) {
+  version.scope = internal ? EMU_SYS : scope;
+  if (internal || order == EMU_RELEASE || order == EMU_ACQ_REL || order == EMU_SC) {
+    version.stamp = release_stamp(t);
+    version.writer = version.stamp.event;
+  } else if (t->extra && t->extra->fence) {
+    version.stamp = t->extra->fence;
+    version.scope = t->extra->fence_scope;
+  }
+}
+
+}  // namespace cuco::emu
