@@ -5,6 +5,6 @@ generated code, ``runtime`` assembles that code, ``rewrite`` puts it into the us
 thread blocks complete which bytes, and ``proposer`` is the ``Proposer`` on top of them.
 """
 
-#from cuco.propose.builtin.proposer import BuiltinProposer
+from cuco.propose.builtin.proposer import BuiltinProposer
 
-#__all__ = ["BuiltinProposer"]
+__all__ = ["BuiltinProposer"]

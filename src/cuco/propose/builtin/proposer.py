@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuco.propose.builtin.construct import Construction, construct
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 class BuiltinProposer:
     """Writes candidates by construction from the CommGraph.
 
-    ``source`` is the user's host-driven code; ``producers`` maps an exchange's leading edge id to the kernel that writes
+    ``source`` is the file of the user's host-driven code; ``producers`` maps an exchange's leading edge id to the kernel that writes
     what it sends, where one was found and traced (see ``cuco.fastpath.tracing``); without it an edge is not overlapped
     below kernel granularity. ``transfer_bytes``: largest transfer per leading edge id, bytes, at the optimised size.
     """
 
     name = "builtin"
 
-    def __init__(self, source: str, *, producers: Mapping[str, Producer] | None = None,
+    def __init__(self, source: Path, *, producers: Mapping[str, Producer] | None = None,
                  transfer_bytes: Mapping[str, int] | None = None) -> None:
         self._source = source
         self._producers = dict(producers or {})

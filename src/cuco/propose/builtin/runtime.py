@@ -41,7 +41,7 @@ def joint_backend(edges: Sequence[EdgeConfig]) -> Backend:
 
 
 def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
-    """Enumerations, limits and one struct per edge. ``staging``: multiples of the largest buffer for reductions."""
+    """Enumerations, limits and one struct per edge. ``staging``: see ``render``."""
     head = [
         "enum class Backend { Lsa, Gin, Hybrid };",
         "enum class Sync { Barrier, Signal, SignalShadow };",
@@ -53,7 +53,7 @@ def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
         f"constexpr int kSlots = {max(e.slot_base + e.slots for e in edges)};  // concurrent transfers per pair of ranks",
         f"constexpr int kMaxCtas = {max(e.ctas for e in edges)}, kMaxContexts = {max(e.contexts for e in edges)};",
         f"constexpr int kMaxChunks = {MAX_CHUNKS};  // per edge with a producer",
-        f"constexpr size_t kStaging = {staging};  // space for reductions, in multiples of the largest buffer",
+        f"constexpr int kStaging = {staging};  // space for reductions: 0 none, 1 the largest buffer, 2 that per rank",
         "",
     ]
     return "\n".join(head) + "\n".join(edge.render() for edge in edges)
@@ -62,7 +62,8 @@ def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
 def render(edges: Sequence[EdgeConfig], *, reduce_types: Sequence[str] = (), staging: int = 0) -> str:
     """The generated namespace ``cuco_gen`` for ``edges``, to stand behind the includes of a candidate.
 
-    ``reduce_types``: data types (contract names) over which the candidate reduces.
+    ``reduce_types``: data types (contract names) over which the candidate reduces. ``staging``: space for peers'
+    contributions, 0 none, 1 as much as the largest buffer, 2 as much per rank (reductions to a root).
     """
     parts = ["plan", "lsa", "gin", "exchange", "host", "calls"]
     if reduce_types:
@@ -79,21 +80,30 @@ def render(edges: Sequence[EdgeConfig], *, reduce_types: Sequence[str] = (), sta
     return f"{BEGIN}\n{includes}\n\nnamespace cuco_gen {{\n{constants(edges, staging=staging)}\n{body}\n}}  // namespace cuco_gen\n"
 
 
-ENTRY_POINTS = """
+_ENTRY_POINTS = """
 // The contract's entry points: the user's own, between the opening and closing of what they communicate through.
-extern "C" int cuco_prepare(const cuco_ctx *ctx, void **state) {
+extern "C" int cuco_prepare(const cuco_ctx *ctx, void **state) {{
   if (int code = cuco_gen::open(ctx)) return code;
   if (int code = user_cuco_prepare(&cuco_gen::rt.shadow, state)) return code;
-  return cuco_gen::connect();
-}
+{inherit}  return cuco_gen::connect();
+}}
 
-extern "C" int cuco_launch(const cuco_ctx *, void *state, cudaStream_t stream) {
+extern "C" int cuco_launch(const cuco_ctx *, void *state, cudaStream_t stream) {{
   if (int code = user_cuco_launch(&cuco_gen::rt.shadow, state, stream)) return code;
   return cuco_gen::settle(stream);
-}
+}}
 
-extern "C" int cuco_finish(const cuco_ctx *, void *state) {
+extern "C" int cuco_finish(const cuco_ctx *, void *state) {{
   if (int code = user_cuco_finish(&cuco_gen::rt.shadow, state)) return code;
   return cuco_gen::close();
-}
+}}
 """
+
+
+def entry_points(wrapped: Sequence[tuple[str, str]]) -> str:
+    """The entry points; ``wrapped``: (user's kernel, kernel that stands for it), which inherits its attributes."""
+    inherit = "".join(
+        f"  if (int code = cuco_gen::inherit((const void *){kernel}, (const void *){wrapper})) return code;\n"
+        for kernel, wrapper in wrapped
+    )
+    return _ENTRY_POINTS.format(inherit=inherit)

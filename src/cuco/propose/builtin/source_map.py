@@ -10,7 +10,7 @@ from cuco.space.dimensions import Placement
 
 @dataclass(frozen=True)
 class Producer:
-    """``launch_line`` of the launch that produces; ``bytes`` sent per transfer at the optimised size.
+    """``file`` and ``offset`` of the launch that produces; ``bytes`` sent per transfer at the optimised size.
 
     ``one_source``: every transfer of the exchange sends the same bytes, so whoever finishes a chunk can send it to
     all. ``flat_block``: the thread block is one-dimensional (NCCL's cooperative groups count threadIdx.x only).
@@ -18,7 +18,8 @@ class Producer:
     """
 
     kernel: str
-    launch_line: int
+    file: str
+    offset: int
     map: ProducerMap
     bytes: int
     one_source: bool

@@ -68,7 +68,7 @@ inline int open(const cuco_ctx* ctx) {
     if (b.bytes > largest) largest = b.bytes;
   }
   if (kStaging) {
-    rt.staging_bytes = kStaging * (largest + 4096 * size_t(ctx->nranks));
+    rt.staging_bytes = (kStaging == 2 ? ctx->nranks : 1) * (largest + 4096 * size_t(ctx->nranks));
     rt.staging = (char*)recording_alloc(&rt.shadow, rt.staging_bytes, 4096);
     if (!rt.staging) return fail(int(cudaErrorMemoryAllocation), "no memory for staging");
   }
