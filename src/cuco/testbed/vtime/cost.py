@@ -10,13 +10,15 @@ keeps phases of one CTA apart, while co-resident CTAs fill each other's gaps; se
 Cache model: all global traffic passes L2. CTAs that are resident together are taken to walk through their
 data together, so that a wave of them reads each byte of the launch's footprint (unique bytes read and
 written) from HBM at most once; a later wave finds in L2 the share of the footprint that fits. Stores are
-written back once per unique byte. Without a footprint ``memory.unknown_l2_hit`` of the loads hit and all
-stores are written back.
+written back once per unique byte. A launch that brings no footprint is given the most that its rank's
+workload touches (its ``hbm_bytes``), or all that it moves if that is less; where that is unknown too,
+``memory.unknown_l2_hit`` of the loads hit and all stores are written back.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,7 +85,10 @@ _Place = tuple[int, float, float]
 class CostModel:
     """Compiles CTAs of a trace into segments for one machine."""
 
-    def __init__(self, trace: Trace, machine: Machine, part: Part = "all") -> None:
+    def __init__(
+        self, trace: Trace, machine: Machine, part: Part = "all", footprint: Sequence[float] | None = None
+    ) -> None:
+        self._footprint = footprint
         self._trace = trace
         self._machine = machine
         self._part = part
@@ -253,14 +258,15 @@ class CostModel:
 
     def _miss_of(self, launch: Launch) -> tuple[float, float]:
         memory = self._machine.memory
-        if launch.footprint is None:
+        most = self._footprint[launch.rank] if self._footprint is not None else 0.0
+        if launch.footprint is None and most <= 0:
             return 1.0 - memory.unknown_l2_hit, 1.0
         loads = stores = 0.0
         for phases in self._trace.ctas.get(launch.id, ()):
             moved = self._cta_bytes(phases)
             loads += moved[0]
             stores += moved[1]
-        read, written = launch.footprint
+        read, written = launch.footprint or (min(loads, most), min(stores, most))
         spill = max(0.0, 1.0 - memory.l2_bytes / read) if read > 0 else 0.0
         missed = read * (1.0 + (self._waves(launch) - 1.0) * spill)
         load_miss = min(1.0, missed / loads) if loads > 0 else 0.0

@@ -115,7 +115,8 @@ class HostThread:
             closing = host.nccl_group_us if group is not None and len(group.elements) > 1 else 0.0
             return 0.0 if self._in_graph else host.nccl_call_us + closing
         costs = {
-            "launch": host.launch_us, "graph": host.launch_us, "graph_end": 0.0, "record": host.event_record_us, "wait_event": host.stream_wait_us,
+            "launch": host.launch_us, "graph": host.launch_us, "graph_end": 0.0,
+            "record": host.event_record_us, "wait_event": host.stream_wait_us,
             "memcpy": host.memcpy_us, "memset": host.memcpy_us, "host_fn": host.api_us, "api": host.api_us,
         }  # fmt: skip
         if op.op not in costs:

@@ -59,9 +59,9 @@ class Sm(Frozen):
 class Rates(Frozen):
     """Throughput of one SM per clock.
 
-    Thread operations for int, fp32, fp64, fp16, special, convert, warp and atomic; flops for the mma classes (what
-    ``mma.sync`` sustains, not the peak); bytes for the memory classes. ``issue`` is thread instructions of
-    any kind.
+    Thread operations for int, fp32, fp64, fp16, special, convert, warp and atomic; flops for the mma classes
+    (what ``mma.sync`` sustains, not the peak); bytes for the memory classes. ``issue`` is thread instructions
+    of any kind.
     """
 
     issue: float = Positive

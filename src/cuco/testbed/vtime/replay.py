@@ -6,6 +6,7 @@ what it did and which synchronisation each wait read from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cuco.testbed.vtime.collectives import Collectives
@@ -22,20 +23,27 @@ from cuco.testbed.vtime.trace import Trace, TraceError, read_trace
 from cuco.testbed.vtime.words import Words
 
 
-def replay(trace: str | Path | Trace, machine: Machine, *, part: Part = "all") -> Timing:
+def replay(
+    trace: str | Path | Trace,
+    machine: Machine,
+    *,
+    part: Part = "all",
+    footprint: Sequence[float] | None = None,
+) -> Timing:
     """Times of a trace (a path or a Trace) on a machine, in microseconds.
 
     ``part`` keeps everything, only the computation (no remote traffic, waits, network or NCCL operations), or
-    only the communication (phases without it take no time). TraceError where the trace does not follow the
-    schema or the replay cannot end."""
+    only the communication (phases without it take no time). ``footprint``: per rank, the most unique bytes
+    that a launch can touch, for launches that do not say (see ``cost``). TraceError where the trace does not
+    follow the schema or the replay cannot end."""
     data = trace if isinstance(trace, Trace) else read_trace(trace)
-    return _Replay(data, machine, part).run()
+    return _Replay(data, machine, part, footprint).run()
 
 
 class _Replay:
     """The parts of one replay."""
 
-    def __init__(self, trace: Trace, machine: Machine, part: Part) -> None:
+    def __init__(self, trace: Trace, machine: Machine, part: Part, footprint: Sequence[float] | None) -> None:
         machine = machine.placed(trace.lsa_team)
         self.trace = trace
         self.machine = machine
@@ -45,7 +53,7 @@ class _Replay:
         self.nic = Nic(self.events, machine, self.network, self.words, trace.nic)
         self.collectives = Collectives(self.events, machine, self.network, trace.ranks)
         self.barriers = Barriers(trace.ranks)
-        costs = CostModel(trace, machine, part)
+        costs = CostModel(trace, machine, part, footprint)
         self.gpus = [
             Gpu(rank, self.events, machine, self.network, self.nic, self.words, trace.words)
             for rank in range(trace.ranks)
@@ -126,11 +134,15 @@ class _Replay:
                 stream = host.streams[number]
                 if stream.intervals:
                     lanes.append(Lane(rank, "stream", f"stream {number}", tuple(stream.intervals)))
-            for name, end in (("nvlink", self.network.nvlink[rank]), ("nic", self.network.nic[rank])):
-                for way, spans in (("out", end.egress_spans), ("in", end.ingress_spans)):
+            for name, prefix, end in (
+                ("NVLink", "", self.network.nvlink[rank]),
+                ("NIC", "nic-", self.network.nic[rank]),
+            ):
+                for way, spans in (("egress", end.egress_spans), ("ingress", end.ingress_spans)):
                     if spans:
                         busy = tuple(Interval(start, stop, "") for start, stop in spans)
-                        lanes.append(Lane(rank, f"{name}-{way}", f"{name} {way}", busy))
+                        title = f"{name} {'out' if way == 'egress' else 'in'}"
+                        lanes.append(Lane(rank, prefix + way, title, busy))
             if spans_of_proxy := self.nic.spans.get(rank):
                 lanes.append(
                     Lane(rank, "proxy", "GIN proxy", tuple(Interval(*item) for item in spans_of_proxy))
