@@ -19,6 +19,7 @@ from cuco.testbed.vtime.machine import Machine, load_machine
 from cuco.verify.data import StepData
 from cuco.verify.imports import check_imports
 from cuco.verify.options import VerifyOptions
+from cuco.verify.placement import ranks_per_domain
 from cuco.verify.plan import Perturbation, plan
 from cuco.verify.runs import build, make_job, run_and_judge
 from cuco.verify.tolerance import audit_tolerance
@@ -67,8 +68,8 @@ def verify(workload: Workload, source: Path, options: VerifyOptions | None = Non
     params = workload.params(wanted.size, wanted.overrides)
     ranks = wanted.ranks or workload.spec.ranks.default
     workload.check_ranks(ranks, params)
-    team = workload.lsa_team(ranks, params, wanted.lsa_team)
     machine = load_machine(wanted.machine or workload.spec.machine)
+    team = ranks_per_domain(workload, machine, ranks, params, wanted.lsa_team)
     runs = plan(
         workload, effort=wanted.effort, seed=wanted.seed, size=wanted.size, ranks=ranks, lsa_team=team,
         overrides=dict(wanted.overrides),
