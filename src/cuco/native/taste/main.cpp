@@ -7,6 +7,7 @@
 #include "../emulator/core/memory.h"
 #include "../emulator/core/scheduler.h"
 #include "../emulator/core/waits.h"
+#include "../emulator/core/words.h"
 
 #include <dlfcn.h>
 
@@ -130,8 +131,8 @@ int main(int argc, char** argv) {
     scheduler().spawn(r, "host of rank " + std::to_string(r), [r] { run_rank(r); });
   }
   for (int r = 0; r < kRanks; r++) {
-    name_words(ranks[r].flags, 4, "the arrived flag of rank " + std::to_string(r));
-    name_words(ranks[r].flags + 4, 4, "the free flag of rank " + std::to_string(r));
+    name_words(ranks[r].flags, 4, "the flag 'arrived'");
+    name_words(ranks[r].flags + 4, 4, "the flag 'free'");
   }
   const bool good = scheduler().run();
   for (const Finding& finding : findings()) std::printf("%s\n", to_json(finding).c_str());

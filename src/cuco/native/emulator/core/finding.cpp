@@ -119,12 +119,18 @@ Place user_place(const EmuModule& module, uint32_t site) {
   for (size_t i = 0; i < frames.size() && found == frames.size(); i++)
     if (!is_library(frames[i].file)) found = i;
   if (found == frames.size()) found = 0;
-  return {frames[found].file, frames[found].line, found ? frames[found - 1].function : ""};
+  Place place{frames[found].file, frames[found].line, found ? frames[found - 1].function : "", ""};
+  for (size_t i = found + 1; i < frames.size(); i++) {
+    if (is_library(frames[i].file)) continue;
+    place.from += (place.from.empty() ? "" : ", ") + base_name(frames[i].file) + ":" + std::to_string(frames[i].line);
+  }
+  return place;
 }
 
 std::string describe(const Place& place) {
   if (place.line <= 0 || place.file.empty()) return "an unknown place";
-  const std::string where = base_name(place.file) + ":" + std::to_string(place.line);
+  std::string where = base_name(place.file) + ":" + std::to_string(place.line);
+  if (!place.from.empty()) where += ", reached from " + place.from;
   return place.call.empty() ? where : place.call + " called at " + where;
 }
 

@@ -48,6 +48,7 @@ struct Place {
   std::string file = {};
   int line = -1;
   std::string call;   // function entered from there ("" when the instruction itself is in the user's file)
+  std::string from;   // the user's lines that led there through helper functions, innermost first: "ring.cu:35"
 };
 Place user_place(const EmuModule& module, uint32_t site);
 // "waitSignal called at host.cu:41", "host.cu:12", or "an unknown place".

@@ -101,12 +101,12 @@ void took(Thread* t, Word& word, const Version& version, EmuOrder order, EmuScop
   if (&version == &word.versions.front()) return;
   const bool news = fresh && !happens_before(version.writer, t);
   if (news) {
-    if (waits) note_wait(t, site, word.address, value_of(word, version), version.writer.agent);
     if (waits) t->cta().phases.event(t, version.add ? Sync::wait_count : Sync::wait_version, word.id, version.number);
     if (word.seen.size() >= kMaxSeen) word.seen.erase(word.seen.begin());
     word.seen.push_back({event_of(t), version.serial});
   }
   const bool internal = is_internal(word.address);
+  if (waits && version.writer && !internal) note_wait(t, site, word.address, value_of(word, version), version.writer.agent);
   const bool acquires = internal || order == EMU_ACQUIRE || order == EMU_ACQ_REL || order == EMU_SC;
   if (!fresh && !acquires) return;
   Clock clock;

@@ -18,6 +18,7 @@ namespace {
 struct Buffer {
   std::vector<std::string> hosts;     // by rank: lines in program order
   std::vector<NicRecord> nic;
+  std::vector<std::string> others;    // records that a replay does not need (read and write sets)
   std::string kernels;                // JSON objects of the header's list
   std::vector<std::string> classes;
   std::map<std::pair<const EmuKernel*, uint32_t>, uint32_t> kernel_ids;
@@ -201,6 +202,10 @@ void trace_host(int rank, std::string_view op, Record record) {
   lines += head.substr(0, head.size() - 1) + (rest.size() > 2 ? "," + rest.substr(1) : "}") + "\n";
 }
 
+void trace_record(const Record& record) {
+  if (tracing()) buffer.others.push_back(record.text());
+}
+
 uint64_t next_nic_id() { return ++buffer.nic_ids; }
 
 void trace_nic(const NicRecord& record) {
@@ -240,6 +245,7 @@ void finish_trace() {
   write_nic(file);
   write_words(file);
   write_ctas(file);
+  for (const std::string& line : buffer.others) std::fprintf(file, "%s\n", line.c_str());
   std::fclose(file);
 }
 
