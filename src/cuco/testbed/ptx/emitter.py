@@ -63,6 +63,8 @@ class Emitter:
         self.f = function
         self.layout = layout
         self.site = site
+        self.special_values: dict[str, str] = {}
+        """Special registers that are to be read from somewhere else (counted loops)."""
         self.current: Instruction
         """The instruction being written; set by whoever walks the body."""
         self.params = {p.name: p for p in (*function.params, *function.returns)}
@@ -91,7 +93,7 @@ class Emitter:
     def _read_register(self, operand: Reg, kind: str) -> str:
         want = CTYPES[kind]
         if operand.special:
-            value = special_register(operand.name)
+            value = self.special_values.get(operand.name) or special_register(operand.name)
             if "@" in value:
                 value = value.replace("@", str(self.site(self.current)))
             return f"{want}({value})"

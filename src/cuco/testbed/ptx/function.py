@@ -11,7 +11,9 @@ from cuco.testbed.ptx.layout import Layout
 from cuco.testbed.ptx.matrix_groups import Group, schedule, write_group
 from cuco.testbed.ptx.model import Function, Instruction, Loc
 from cuco.testbed.ptx.ops_control import label
+from cuco.testbed.ptx.ops_memory import control_check, remote_check
 from cuco.testbed.ptx.slice_plan import Plan
+from cuco.testbed.ptx.slice_write import RegionWriter
 from cuco.testbed.ptx.table import Unsupported, lookup
 
 
@@ -88,16 +90,15 @@ class FunctionWriter:
 
     # -------------------------------------------------------------------------------------------- blocks
     def _block(self, block: Block) -> None:
-        self._lines += [f"{label(name)}:;" for name in block.labels]
         self._loc = None
-        if self.plan is not None and self.plan.replaces(block):
-            self._lines += self.plan.code(self.e, block)
+        if self.plan is not None and self._sliced(block, self.plan):
             return
+        self._lines += [f"{label(name)}:;" for name in block.labels]
         if not block.instructions:
             return
         instructions = block.instructions
         if self.plan is not None:
-            instructions = [i for i in instructions if self.plan.keeps(i)]
+            instructions = [i for i in instructions if self.plan.runs(i)]
         count = f"BB({block.id}, {block.weight});"
         if block.guarded:
             self._guarded(block, instructions, count)
@@ -108,6 +109,21 @@ class FunctionWriter:
                 self._group(item)
             else:
                 self._emit(self._statement(item), item.loc)
+
+    def _sliced(self, block: Block, plan: Plan) -> bool:
+        """Labels and counted loops of a slice; whether the block is done with that."""
+        if block.index in plan.entry_labels():
+            self._lines.append(f"BX_{block.index}:;")
+        if not plan.replaces(block):
+            return False
+        region = plan.regions.get(block.index)
+        if region is not None:
+            self._lines += [f"{label(name)}:;" for name in block.labels]
+            writer = RegionWriter(self.e, self.blocks, region, plan, self._statement, self.next_group())
+            definition, use = writer.write()
+            self.callbacks.append(definition)
+            self._lines += [line for line in use if line]
+        return True
 
     def _guarded(self, block: Block, instructions: list[Instruction], count: str) -> None:
         guard = block.instructions[0].guard
@@ -125,7 +141,12 @@ class FunctionWriter:
         try:
             if entry is None:
                 raise Unsupported(f"opcode {i.op}")
-            return entry.emit(self.e, i)
+            if self.plan is not None and id(i) in self.plan.checked:
+                return remote_check(self.e, i)
+            code = entry.emit(self.e, i)
+            if self.plan is not None and id(i) in self.plan.control:
+                code = control_check(self.e, i, self.plan.spoiled) + code
+            return code
         except Unsupported as error:
             self._refuse(i, str(error))
         except (IndexError, KeyError, StopIteration, ValueError) as error:

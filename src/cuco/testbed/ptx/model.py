@@ -144,6 +144,9 @@ class Instruction:
     text: str
     call: CallTarget | None = None
     parts: tuple[str, ...] = field(init=False)
+    read: list[str] | None = field(default=None, init=False, repr=False)
+    """Registers read and written, filled on first use (table.py)."""
+    written: list[str] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.parts = tuple(self.op.split("."))

@@ -12,6 +12,27 @@ from cuco.testbed.ptx.table import Unsupported, op
 _CHECKED = ("", "global")
 
 
+def remote_check(e: Emitter, i: Instruction) -> str:
+    """All that a slice executes of an access that may be remote: what the runtime counts of it."""
+    if i.name == "cp":
+        size = i.operands[2]
+        bytes_, where, kind = (str(size.value) if isinstance(size, Imm) else "0"), i.operands[1], "EMU_READ"
+        address = e.address(where, "global")
+    else:
+        a = access_of(i)
+        bytes_, kind = str(a.bytes), "EMU_WRITE" if i.name == "st" else "EMU_READ"
+        address = e.address(i.operands[0] if i.name == "st" else i.operands[1], a.space)
+    return f"{{ const uint64_t a_ = {address}; REMOTE(a_, {bytes_}, {kind}, {e.site(i)}); }}"
+
+
+def control_check(e: Emitter, i: Instruction, spoiled: int) -> str:
+    """Before a load that decides control in a slice: the runtime refuses memory that sliced kernels write."""
+    a = access_of(i)
+    if a.space not in _CHECKED:
+        return ""
+    return f"emu_control_read(T_, {e.address(i.operands[1], a.space)}, {a.bytes}, {spoiled}, {e.site(i)}); "
+
+
 def _elements(operand: Operand, lanes: int) -> list[Operand]:
     return list(operand.items) if isinstance(operand, Vec) and lanes > 1 else [operand]
 

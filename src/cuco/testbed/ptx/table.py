@@ -87,6 +87,19 @@ def flatten(operand: Operand) -> list[Reg]:
 
 def writes(instruction: Instruction) -> list[str]:
     """Names of the registers an instruction writes."""
+    if instruction.written is None:
+        instruction.written = _writes(instruction)
+    return instruction.written
+
+
+def reads(instruction: Instruction) -> list[str]:
+    """Names of the registers an instruction reads, its guard and indirect callee included."""
+    if instruction.read is None:
+        instruction.read = _reads(instruction)
+    return instruction.read
+
+
+def _writes(instruction: Instruction) -> list[str]:
     entry = lookup(instruction)
     count = entry.dests if entry else 1
     if instruction.name == "call" or (entry is None and not instruction.operands):
@@ -95,8 +108,7 @@ def writes(instruction: Instruction) -> list[str]:
     return [r.name for r in found if not r.special]
 
 
-def reads(instruction: Instruction) -> list[str]:
-    """Names of the registers an instruction reads, its guard and indirect callee included."""
+def _reads(instruction: Instruction) -> list[str]:
     entry = lookup(instruction)
     count = entry.dests if entry else 1
     found = [r for o in instruction.operands[count:] for r in flatten(o)]

@@ -94,7 +94,7 @@ class Tables:
         for n, k in enumerate(self.t.kernels):
             lines.append(_array(f"params_{n}_", "EmuParam", [f"{{{o}, {s}, {a}}}" for o, s, a in k.parameters]))
             lines.append(_array(f"ranges_{n}_", "EmuRange", [f"{{{f}, {c}}}" for f, c in ranges(k.blocks)]))
-            lines.append(_array(f"guards_{n}_", "EmuGuard", [f"{{{o}, {self._parameter(k, o)}}}" for o in k.guards]))
+            lines.append(_array(f"guards_{n}_", "EmuGuard", [f"{{{o}, {self._parameter(k, o)}, {int(w)}}}" for o, w in k.guards]))
             rows.append(self._kernel_row(n, k))
         rows.append("{}")
         return [*lines, "static const EmuKernel kernels_[] = {", ",\n".join(rows), "};"]

@@ -48,8 +48,8 @@ class KernelInfo:
     may_block: bool
     sliced: bool = False
     refusal: str = ""
-    guards: tuple[int, ...] = ()
-    """Parameter offsets of pointers that must be local for the slice to be valid."""
+    guards: tuple[tuple[int, bool], ...] = ()
+    """Parameter offsets of pointers that must be local for the slice to be valid, and whether it drops stores there."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class _Translator:
         self.functions = [f for f in module.functions.values() if f.defined]
         self.blocks, self.counted = number_blocks(self.functions)
         self.plans: dict[str, Plan] = {}
-        self.verdicts: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self.verdicts: dict[str, tuple[str, tuple[tuple[int, bool], ...]]] = {}
         """Per kernel: reason for not slicing ("" if sliced) and the guarded parameter offsets."""
 
     def run(self) -> Translation:

@@ -3,6 +3,7 @@
 #include "finding.h"
 #include "memory.h"
 #include "runtime.h"
+#include "slice_guard.h"
 #include "trace.h"
 
 #include <algorithm>
@@ -253,6 +254,7 @@ std::string launch_problem(const GridLaunch& launch) {
 }
 
 uint64_t submit(GridLaunch launch) {
+  check_slice(launch);
   Device& d = device(launch.rank);
   auto grid = std::make_unique<Grid>();
   launches = std::max(launches + 1, launch.id);

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define EMU_ABI 1u
+#define EMU_ABI 2u
 
 // ---------------------------------------------------------------------------------------------- threads and blocks
 struct EmuBlock {                 // one per resident CTA; owned by the core; lives as long as the CTA
@@ -74,6 +74,7 @@ extern "C" {
 // ---------------------------------------------------------------------------------------------- strong memory
 // size 1, 2, 4, 8 or 16, aligned. Blocks the fiber on a re-poll (see the core's documentation of sync words).
 void emu_ld(EmuThread*, uint64_t addr, void* out, uint32_t size, uint32_t mode, uint32_t site);
+// A store of order EMU_WEAK arrives here for st.wt only: plain, but somebody outside the GPU may be watching the memory.
 void emu_st(EmuThread*, uint64_t addr, const void* value, uint32_t size, uint32_t mode, uint32_t site);
 // old == nullptr: red (nothing is read). compare only for EMU_CAS. The arithmetic is emu_atomic_apply of atomics.h.
 void emu_atom(EmuThread*, uint64_t addr, void* old, const void* operand, const void* compare, EmuAtomOp, EmuType,
@@ -127,6 +128,10 @@ void emu_out_of_fuel(EmuThread*, uint32_t site);               // may raise fuel
 
 // A weak access outside the own arena (remote, or shared/local/constant through a generic address: then it is a no-op).
 void emu_remote(EmuThread*, uint64_t addr, uint32_t size, EmuAccess, uint32_t site);
+// Slice only, before a weak load whose value decides control, synchronisation or an address: stops the run (the slice is
+// invalid) if the memory belongs to an allocation into which a sliced kernel's stores were dropped. spoiled: bit 0, the
+// same for shared memory; bit 1, for local memory (of this kernel, reached through a generic pointer).
+void emu_control_read(EmuThread*, uint64_t addr, uint32_t size, uint32_t spoiled, uint32_t site);
 // Hooks variant only, before the access. Strong operations and asynchronous copies are not hooked: they have their calls.
 void emu_hook_global(EmuThread*, uint64_t addr, uint32_t size, EmuAccess, uint32_t site);   // global or generic
 void emu_hook_shared(EmuThread*, uint64_t addr, uint32_t size, EmuAccess, uint32_t site);
@@ -144,7 +149,10 @@ struct EmuSite {
 
 struct EmuParam { uint32_t offset, size, align; };
 struct EmuRange { uint32_t first, count; };
-struct EmuGuard { uint32_t param_offset, param_index; };   // 8-byte pointer in the parameters that must be local
+// A slice drops accesses through the 8-byte pointer at param_offset: at launch it must be null or lie in the own arena,
+// else the slice is invalid. stores: computed values are not written there, so nothing may read them for control (the
+// core remembers the allocation, and emu_control_read refuses it).
+struct EmuGuard { uint32_t param_offset, param_index, stores; };
 
 struct EmuKernel {
   const char* name;
@@ -163,7 +171,7 @@ struct EmuKernel {
   uint32_t sliced;                // 1: value work is counted, not executed
   const char* refusal;            // why this kernel is not sliced (it is then translated whole), or nullptr
   uint32_t nguards;
-  const EmuGuard* guards;         // pointers that must lie in [arena_lo, arena_hi) at launch, else the slice is invalid
+  const EmuGuard* guards;
 };
 
 enum EmuRelocKind : uint32_t { EMU_RELOC_GLOBAL = 0, EMU_RELOC_FUNCTION };
