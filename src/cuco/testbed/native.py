@@ -7,6 +7,7 @@ so an edit recompiles what it touches. Needs g++; the CUDA and NCCL rooms also n
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -94,7 +95,9 @@ def build_executable(
         command = [str(compiler.path), "-o", name, *names, *_LINK]
         done = process.run(command, cwd=folder, env=compiler.env)
         if done.status != 0:
-            raise NativeBuildError(f"{name} does not link: {first_line(done.output)}")
+            lacking = sorted(set(re.findall(r"undefined reference to `([^']+)'", done.output)))
+            detail = f"undefined: {', '.join(lacking)}" if lacking else first_line(done.output)
+            raise NativeBuildError(f"{name} does not link: {detail}")
 
     key = digest(job.identity, name, *(path.parent.name for path in objects))
     return job.cache.obtain(name, key, link) / name

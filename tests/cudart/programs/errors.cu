@@ -16,7 +16,7 @@ __global__ void with_static(int* p) {
   if (p) p[0] = s[0];
 }
 __global__ void slow(int* p) {
-  for (int i = 0; i < 2000; i++) __nanosleep(1000);
+  for (int i = 0; i < 4; i++) __nanosleep(1000000);
   if (p) p[0] = 3;
 }
 __global__ void dynamic(int* p) {

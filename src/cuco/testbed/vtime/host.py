@@ -121,7 +121,8 @@ class HostThread:
         }  # fmt: skip
         if op.op not in costs:
             raise TraceError(f"unknown host operation '{op.op}' on rank {self.device.rank}")
-        return 0.0 if self._in_graph else costs[op.op]
+        # "implicit" events stand for order that the program did not have to ask for (default streams).
+        return 0.0 if self._in_graph or op.args.get("implicit") else costs[op.op]
 
     def _mark(self, op: HostOp) -> None:
         name = str(op.args.get("name", "")).lower()

@@ -136,14 +136,14 @@ GraphExec::GraphExec(const Graph& graph, int rank) {
   }
 }
 
-// The edges of a launched graph for the trace, as events of their own (negative numbers, never used twice).
+// The edges of a launched graph for the trace, as events of their own.
 struct TracedEdges {
   int rank;
   int64_t mark(const Stream& stream) const {
-    static int64_t last = 0;
     if (!emu::tracing()) return 0;
-    emu::trace_host(rank, "record", Record().put("stream", stream.number).put("event", --last).put("ver", 1));
-    return last;
+    const int64_t event = implicit_event(rank);
+    emu::trace_host(rank, "record", Record().put("stream", stream.number).put("event", event).put("ver", 1));
+    return event;
   }
   void join(const Stream& stream, int64_t event) const {
     if (emu::tracing())

@@ -111,7 +111,9 @@ cudaError_t copy(Stream* stream, const Rectangle& what, cudaMemcpyKind kind, boo
     push_call(target, call, [real, stage, call](Stream& s) { execute(real, call, s.rank()); }, nominal_copy_us(real.bytes()));
   };
   if (const cudaError_t wrong = submit(*stream, work, call)) return wrong;
-  if (waits) wait_for({stream->last()}, call);
+  if (!waits) return cudaSuccess;
+  emu::trace_host(stream->rank(), "stream_sync", Record().put("stream", stream->number));
+  wait_for({stream->last()}, call);
   return cudaSuccess;
 }
 

@@ -1,5 +1,6 @@
 // Allocation of device and page-locked memory, pointer attributes.
 #include "api.h"
+#include "capture.h"
 #include "copy.h"
 #include "device.h"
 
@@ -18,17 +19,19 @@ std::vector<MomentPtr> everything(int rank) {
   return moments;
 }
 
-bool any_capture(int rank) {
+// Allocation may wait for the device, which a capture must not: it is lost, unless its mode is relaxed.
+bool breaks_captures(int rank) {
   if (host().capture_mode == cudaStreamCaptureModeRelaxed) return false;
-  for (const Stream* stream : streams_of(rank))
-    if (stream->capture) return true;
-  return false;
+  bool any = false;
+  for (Stream* stream : streams_of(rank))
+    if (stream->capture) any = invalidate(*stream, cudaErrorStreamCaptureUnsupported);
+  return any;
 }
 
 cudaError_t allocate(void** out, size_t bytes, emu::MemoryKind kind, const char* call) {
   if (!out) return cudaErrorInvalidValue;
   check_may_synchronise(call);
-  if (any_capture(current_rank())) return cudaErrorStreamCaptureUnsupported;
+  if (breaks_captures(current_rank())) return cudaErrorStreamCaptureUnsupported;
   trace_call(call);
   *out = nullptr;
   if (!bytes) return cudaSuccess;
@@ -42,7 +45,7 @@ cudaError_t allocate(void** out, size_t bytes, emu::MemoryKind kind, const char*
 cudaError_t release(void* pointer, const char* call, bool pinned) {
   if (!pointer) return cudaSuccess;
   check_may_synchronise(call);
-  if (any_capture(current_rank())) return cudaErrorStreamCaptureUnsupported;
+  if (breaks_captures(current_rank())) return cudaErrorStreamCaptureUnsupported;
   const emu::Allocation* found = emu::memory().find(address_of(pointer));
   if (!found || found->freed || found->address != address_of(pointer) ||
       (found->kind == emu::MemoryKind::pinned) != pinned)
@@ -81,7 +84,6 @@ CUCO_API(cudaFreeHost, (void* pointer), { return release(pointer, "cudaFreeHost"
 
 // Managed memory is device memory that the host may touch, which is true of all memory here.
 CUCO_API(cudaMallocManaged, (void** out, size_t bytes, unsigned), {
-  if (!bytes) return cudaErrorInvalidValue;
   return allocate(out, bytes, emu::MemoryKind::device, "cudaMallocManaged");
 })
 

@@ -39,21 +39,21 @@ Stream* per_thread_of(int rank) {
   return streams.per_thread;
 }
 
-// What an operation that is pushed to `stream` now must wait for in other streams: the legacy default stream waits for
-// all blocking streams of its device, and they for it.
-std::vector<MomentPtr> implicit_order(const Stream& stream) {
-  std::vector<MomentPtr> after;
-  if (!stream.blocking()) return after;
-  const auto add = [&after](const Stream* other) {
-    if (other && other->last() && !other->last()->reached) after.push_back(other->last());
+// The streams that an operation pushed to `stream` now must wait for: the legacy default stream waits for all blocking
+// streams of its device, and they for it.
+std::vector<const Stream*> implicit_order(const Stream& stream) {
+  std::vector<const Stream*> before;
+  if (!stream.blocking()) return before;
+  const auto add = [&before](const Stream* other) {
+    if (other && other->last()) before.push_back(other);
   };
   if (stream.kind() != StreamKind::legacy) {
     add(table()[stream.rank()].legacy);
-    return after;
+    return before;
   }
   for (const auto& other : table()[stream.rank()].all)
     if (other->blocking() && other.get() != &stream) add(other.get());
-  return after;
+  return before;
 }
 
 class Call final : public Op {
@@ -138,7 +138,7 @@ std::string Stream::describe() {
 }
 
 void Stream::push(std::unique_ptr<Op> op, std::vector<MomentPtr> after) {
-  for (MomentPtr& moment : implicit_order(*this)) after.push_back(std::move(moment));
+  for (const Stream* other : implicit_order(*this)) after.push_back(other->last());
   after.push_back(host_moment(rank()));
   last_ = std::make_shared<Moment>();
   queue_.push_back({std::move(op), std::move(after), last_});
@@ -175,8 +175,25 @@ cudaStream_t handle_of(Stream* stream) { return reinterpret_cast<cudaStream_t>(s
 cudaError_t submit(Stream& stream, Work work, const char* name) {
   if (stream.capture) return add_node(stream, std::move(work), name);
   if (stream.kind() == StreamKind::legacy && breaks_capture(stream)) return cudaErrorStreamCaptureImplicit;
+  if (emu::tracing())
+    for (const Stream* before : implicit_order(stream)) trace_order(*before, stream);
   work(stream);
   return cudaSuccess;
+}
+
+int64_t implicit_event(int rank) {
+  static std::map<int, int64_t> counters;
+  return --counters[rank];
+}
+
+void trace_order(const Stream& before, const Stream& after) {
+  if (!emu::tracing()) return;
+  const int64_t number = implicit_event(before.rank());
+  const auto record = [number](const Stream& stream) {
+    return Record().put("stream", stream.number).put("event", number).put("ver", 1).put("implicit", true);
+  };
+  emu::trace_host(before.rank(), "record", record(before));
+  emu::trace_host(after.rank(), "wait_event", record(after));
 }
 
 void push_call(Stream& stream, std::string name, std::function<void(Stream&)> body, double nominal_us) {

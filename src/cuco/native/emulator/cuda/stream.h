@@ -89,6 +89,12 @@ Stream* make_stream(int rank, StreamKind kind, unsigned flags, int priority);
 void forget_stream(Stream* stream);              // its handle is no longer valid; its work still runs
 std::vector<Stream*> streams_of(int rank);       // forgotten ones too
 
+// The trace knows order between streams by events only. Order that needs no event in the program (default streams,
+// graphs) is written as an event of its own that costs no host time.
+// Such events have negative numbers, never used twice.
+int64_t implicit_event(int rank);
+void trace_order(const Stream& before, const Stream& after);  // what `after` gets from now on waits for all in `before`
+
 // What an API call gives to a stream: called with the stream to push to, now, or once per launch of the graph into which
 // it is captured.
 using Work = std::function<void(Stream&)>;
