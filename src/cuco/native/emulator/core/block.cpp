@@ -68,8 +68,8 @@ Thread* successor(Thread* t) {
 
 [[noreturn]] void switch_from_ended(Thread* t) {
   Block& block = t->cta();
+  Thread* n = next_thread(block);   // before the stack is free: a new context on it would overwrite this frame
   block.stacks->put(t->stack);
-  Thread* n = next_thread(block);
   running = n;
   void* nowhere;
   cuco_emu_switch(&nowhere, n ? n->sp : scheduler_context);
@@ -135,13 +135,7 @@ void yield_thread(Thread* t, uint32_t site, uint64_t wake_at) {
 
 void end_thread_now(Thread* t) {
   thread_ended(t);
-  Thread* n = successor(t);
-  if (!n) switch_from_ended(t);
-  n->sp = t->cta().stacks->prepare(n->stack, thread_main);
-  running = n;
-  void* nowhere;
-  cuco_emu_switch(&nowhere, n->sp);
-  __builtin_unreachable();
+  switch_from_ended(t);
 }
 
 EmuThread* current_thread() { return running; }
