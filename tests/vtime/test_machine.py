@@ -33,7 +33,7 @@ def test_bundled_machines() -> None:
     ("change", "expected"),
     [
         ('name = "h200-nvlink-8"', "name"),
-        ("hbm_gbs = 4200", "memory.hbm_gbs"),
+        ("hbm_gbs = 4330", "memory.hbm_gbs"),
         ('placement = "', "constants without a source"),
     ],
 )

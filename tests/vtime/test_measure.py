@@ -60,7 +60,7 @@ def test_host_driven_time_is_the_sum_and_fused_time_near_the_maximum() -> None:
     assert fused.us >= max(fused.compute_us, fused.communication_us)
     assert fused.compute_us == pytest.approx(host.compute_us, rel=0.02)
     assert host.overlap_efficiency == pytest.approx(0, abs=0.1)
-    assert fused.overlap_efficiency is not None and fused.overlap_efficiency > 0.4
+    assert fused.overlap_efficiency is not None and fused.overlap_efficiency > 0.3
     assert 1 < fused.overlap_limit <= 2
     assert not fused.findings
 

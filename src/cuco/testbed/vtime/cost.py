@@ -1,11 +1,12 @@
 """From counted work to demands: how long a phase takes alone on an SM, and how much of each pipe it uses
 meanwhile.
 
-A phase's demand on a pipe is its count over the SM's rate. Alone it takes the largest demand, stretched where
-the CTA has too few warps to fill the pipe, but never less than its slowest thread's own instruction chain,
-than its bytes over what its threads can keep in flight, or than its bytes over the GPU's L2 or HBM.
-Neighbouring phases without remote traffic or synchronisation are joined: demands and times add up (a barrier
-keeps phases of one CTA apart, while co-resident CTAs fill each other's gaps; see ``sharing``).
+A phase's demand on a pipe is its count over the SM's rate, stretched where the CTA has too few warps to fill
+the pipe. The pipes of an SM overlap, but never perfectly: together they take the ``threads.pipe_norm`` norm
+of their demands (fitted to a GEMM on hardware, docs/machines.md). A phase takes at least that, its slowest
+thread's own instruction chain, its bytes over what its threads can keep in flight, and its bytes over the
+GPU's HBM; barriers and fences come on top. Neighbouring phases without remote traffic or synchronisation are
+joined: demands and times add up.
 
 Cache model: all global traffic passes L2. CTAs that are resident together are taken to walk through their
 data together, so that a wave of them reads each byte of the launch's footprint (unique bytes read and
@@ -28,11 +29,8 @@ from cuco.testbed.vtime.trace import Launch, Phase, Strand, Trace, TraceError
 #: What a replay keeps: everything, the computation alone (C), or the communication alone (M).
 Part = Literal["all", "compute", "communication"]
 
-PIPES = (
-    *("issue", "int", "fp32", "fp64", "fp16", "special", "convert", "warp", "atomic"),
-    *("mma", "global", "shared"),
-)
-_INDEX = {name: index for index, name in enumerate(PIPES)}
+#: What the CTAs of an SM share. ``alu`` is the busiest of its arithmetic pipes, or the issue slots.
+PIPES = ("alu", "mma", "shared", "global", "atomic")
 _ALU = ("int", "fp32", "fp64", "fp16", "special", "convert", "warp")
 _FLOPS = ("fp32", "fp64", "fp16", "mma_bf16", "mma_f16", "mma_tf32", "mma_fp64", "mma_int8", "mma_fp8")
 _MMA = tuple(name for name in _FLOPS if name.startswith("mma_"))
@@ -82,6 +80,16 @@ class _Demand:
 _Place = tuple[int, float, float]
 
 
+def _norm(values: Sequence[float], exponent: float) -> float:
+    """The exponent-norm: between the largest (perfect overlap of the pipes) and the sum (none)."""
+    largest = max(values)
+    if largest <= 0:
+        return 0.0
+    total: float = sum((value / largest) ** exponent for value in values)
+    joined: float = largest * total ** (1 / exponent)
+    return joined
+
+
 class CostModel:
     """Compiles CTAs of a trace into segments for one machine."""
 
@@ -89,6 +97,11 @@ class CostModel:
         self, trace: Trace, machine: Machine, part: Part = "all", footprint: Sequence[float] | None = None
     ) -> None:
         self._footprint = footprint
+        rates = machine.rates
+        self._alu_rates = (
+            *(rates.int_, rates.fp32, rates.fp64, rates.fp16),
+            *(rates.special, rates.convert, rates.warp),
+        )
         self._trace = trace
         self._machine = machine
         self._part = part
@@ -195,12 +208,9 @@ class CostModel:
         per_us = machine.sm.clock_ghz * 1e3  # clocks per us
         pipes = self._pipes(phase, per_us)
         warps = max(1.0, threads / 32)
-        alu = max(1.0, machine.threads.warps_for_full_alu / warps)
-        mma = max(1.0, machine.threads.warps_for_full_mma / warps)
-        stretched = [
-            value * (mma if pipe == _INDEX["mma"] else alu if pipe < _INDEX["mma"] else 1.0)
-            for pipe, value in enumerate(pipes)
-        ]
+        stretch = (machine.threads.warps_for_full_alu / warps, machine.threads.warps_for_full_mma / warps)
+        stretched = [value * max(1.0, stretch[at] if at < 2 else 1.0) for at, value in enumerate(pipes)]
+        together = _norm(stretched, machine.threads.pipe_norm)
         written = sum(item[1] for item in phase.remote)
         read = sum(item[2] for item in phase.remote)
         loads = max(0.0, self._count(phase, "ld_global") - read)
@@ -208,46 +218,46 @@ class CostModel:
         hbm_bytes = loads * load_miss + stores * store_miss
         memory = machine.memory
         inflight = threads * machine.threads.inflight_bytes / memory.latency_us  # bytes per us
+        busy = max(together, (loads + stores) / inflight, hbm_bytes / (memory.hbm_gbs * 1e3))
+        busy = max(busy, self._chain_us(phase, threads))
+        return _Demand(busy + self._wait_us(phase, threads), tuple(pipes), loads + stores, hbm_bytes)
+
+    def _chain_us(self, phase: Phase, threads: int) -> float:
+        """The slowest thread's instructions one after another; mma is pipelined and bound by its pipe
+        alone."""
         multiplied = sum(self._count(phase, name) for name in _MMA) * MMA_WEIGHT / max(1, threads)
-        instructions = max(0.0, phase.max_progress - multiplied)  # mma is pipelined: its pipe bounds it
-        chain = instructions * machine.threads.cycles_per_instruction / per_us
-        waits = self._count(phase, "bar") / max(1, threads) * machine.threads.barrier_cycles / per_us
+        instructions = max(0.0, phase.max_progress - multiplied)
+        return (
+            instructions * self._machine.threads.cycles_per_instruction / (self._machine.sm.clock_ghz * 1e3)
+        )
+
+    def _wait_us(self, phase: Phase, threads: int) -> float:
+        """Barriers of the block and fences."""
+        machine = self._machine
+        barriers = self._count(phase, "bar") / max(1, threads)
+        waits = barriers * machine.threads.barrier_cycles / (machine.sm.clock_ghz * 1e3)
         if fences := self._count(phase, "fence"):
             waits += max(1.0, fences / max(1, threads)) * machine.sync.fence_us
-        busy = max(
-            *stretched,
-            chain,
-            (loads + stores) / inflight,
-            (loads + stores) / (memory.l2_gbs * 1e3),
-            hbm_bytes / (memory.hbm_gbs * 1e3),
-        )
-        return _Demand(busy + waits, tuple(pipes), loads + stores, hbm_bytes)
+        return waits
 
     def _pipes(self, phase: Phase, per_us: float) -> list[float]:
+        """Microseconds at the full rate of each of PIPES."""
         rates = self._machine.rates
-        pipes = [0.0] * len(PIPES)
-        by_name = {
-            "int": rates.int_,
-            "fp32": rates.fp32,
-            "fp64": rates.fp64,
-            "fp16": rates.fp16,
-            "special": rates.special,
-            "convert": rates.convert,
-            "warp": rates.warp,
-        }
-        for name in _ALU:
-            count = self._count(phase, name)
-            pipes[_INDEX[name]] = count / (by_name[name] * per_us)
-            pipes[_INDEX["issue"]] += count / (rates.issue * per_us)
-        pipes[_INDEX["issue"]] += self._count(phase, "control") / (rates.issue * per_us)
-        pipes[_INDEX["atomic"]] = self._count(phase, "atomic") / (rates.atomic * per_us)
-        for name in _MMA:
-            pipes[_INDEX["mma"]] += self._count(phase, name) / (getattr(rates, name) * per_us)
-        moved = self._count(phase, "ld_global") + self._count(phase, "st_global")
-        pipes[_INDEX["global"]] = moved / (rates.global_bytes * per_us)
+        alu = [
+            self._count(phase, name) / (rate * per_us)
+            for name, rate in zip(_ALU, self._alu_rates, strict=True)
+        ]
+        issued = sum(self._count(phase, name) for name in (*_ALU, "control")) / (rates.issue * per_us)
+        mma = sum(self._count(phase, name) / (getattr(rates, name) * per_us) for name in _MMA)
         shared = sum(self._count(phase, name) for name in _BYTES[2:])  # local memory is served by the same L1
-        pipes[_INDEX["shared"]] = shared / (rates.shared_bytes * per_us)
-        return pipes
+        moved = self._count(phase, "ld_global") + self._count(phase, "st_global")
+        return [
+            max(issued, *alu),
+            mma,
+            shared / (rates.shared_bytes * per_us),
+            moved / (rates.global_bytes * per_us),
+            self._count(phase, "atomic") / (rates.atomic * per_us),
+        ]
 
     def _miss(self, launch: Launch) -> tuple[float, float]:
         """Shares of a launch's loads and stores that reach HBM."""

@@ -101,8 +101,9 @@ class Gpu:
         self.words = words
         self.places = places
         self.fabric = Fabric(events)
-        memo: dict[tuple[int, ...], tuple[float, ...]] = {}
-        self.sms = [Sm(machine, Core(events, self.fabric, memo)) for _ in range(machine.sm.count)]
+        memo: dict[tuple[int, ...], float] = {}
+        norm = machine.threads.pipe_norm
+        self.sms = [Sm(machine, Core(events, self.fabric, norm, memo)) for _ in range(machine.sm.count)]
         self._queue: list[tuple[int, int, Grid]] = []
         self._order = 0
         self.resident = 0

@@ -104,6 +104,7 @@ class Threads(Frozen):
     cycles_per_instruction: float = Positive
     warps_for_full_alu: float = Positive
     warps_for_full_mma: float = Positive
+    pipe_norm: float = Field(ge=1)
     inflight_bytes: float = Positive
     barrier_cycles: float = NonNegative
 

@@ -1,10 +1,12 @@
 """Processor sharing: how fast the CTAs on an SM, and the SMs of a GPU, progress when they want the same
 thing.
 
-Every resource (a pipe of an SM, a GPU's L2 and HBM) is shared max-min fairly: with shares r_i wanted by its
-users and more wanted than there is, a water level w solves sum(min(r_i, w)) = 1, and a user slows down by r_i
-/ w, so that light users are not slowed by heavy ones. A CTA is as slow as its most contended resource makes
-it. No resource is ever used beyond its rate, and a CTA alone runs at full speed.
+On an SM the pipes' loads (each CTA's share of a pipe, summed) are joined by the same norm that joins one
+CTA's demands (``cost``): two equal CTAs take twice as long, two that use different pipes less. All CTAs of an
+SM slow down alike. The GPU's L2 and HBM are shared max-min fairly by all CTAs: with shares r_i wanted and
+more wanted than there is, a water level w solves sum(min(r_i, w)) = 1, and a CTA slows down by r_i / w, so
+that light users are not slowed by heavy ones. A CTA is as slow as the worst of these; no resource is ever
+used beyond its rate, and a CTA alone runs at full speed.
 """
 
 from __future__ import annotations
@@ -99,11 +101,12 @@ def _near(a: float, b: float) -> bool:
 class Core:
     """The running work of one SM."""
 
-    __slots__ = ("_events", "_fabric", "_memo", "_stamp", "_updated", "jobs")
+    __slots__ = ("_events", "_fabric", "_memo", "_norm", "_stamp", "_updated", "jobs")
 
     def __init__(
-        self, events: EventQueue, fabric: Fabric, memo: dict[tuple[int, ...], tuple[float, ...]]
+        self, events: EventQueue, fabric: Fabric, norm: float, memo: dict[tuple[int, ...], float]
     ) -> None:
+        self._norm = norm
         self._events = events
         self._fabric = fabric
         self._memo = memo
@@ -144,22 +147,22 @@ class Core:
         self._stamp += 1
         if not self.jobs:
             return
-        slows = self._slowdowns()
+        pipes = self._slowdown()
         first = math.inf
-        for job, pipes in zip(self.jobs, slows, strict=True):
+        for job in self.jobs:
             job.slow = max(pipes, self._fabric.slow(job.cost))
             end = job.remaining()
             if end < first:
                 first = end
         self._events.after(max(0.0, first), self._finish, self._stamp)
 
-    def _slowdowns(self) -> tuple[float, ...]:
+    def _slowdown(self) -> float:
         if len(self.jobs) == 1:
-            return (1.0,)
-        key = tuple(job.cost.id for job in self.jobs)
+            return 1.0
+        key = tuple(sorted(job.cost.id for job in self.jobs))
         found = self._memo.get(key)
         if found is None:
-            found = self._memo[key] = _pipe_slowdowns([job.cost for job in self.jobs])
+            found = self._memo[key] = _pipe_slowdown([job.cost for job in self.jobs], self._norm)
         return found
 
     def _finish(self, stamp: int) -> None:
@@ -175,10 +178,10 @@ class Core:
             job.done()
 
 
-def _pipe_slowdowns(costs: list[Cost]) -> tuple[float, ...]:
-    levels = [math.inf] * len(PIPES)
-    for pipe in range(len(PIPES)):
-        wanted = [(share, 1) for cost in costs for at, share in cost.pipes if at == pipe]
-        if len(wanted) > 1:
-            levels[pipe] = water_level(wanted)
-    return tuple(max(1.0, *(share / levels[pipe] for pipe, share in cost.pipes), 1.0) for cost in costs)
+def _pipe_slowdown(costs: list[Cost], norm: float) -> float:
+    loads = [0.0] * len(PIPES)
+    for cost in costs:
+        for pipe, share in cost.pipes:
+            loads[pipe] += share
+    together: float = sum(load**norm for load in loads) ** (1 / norm)
+    return max(1.0, together)
