@@ -43,6 +43,7 @@ Memory::Memory(const Job &job, int rank) {
     add_decoys(random, job.decoys, buffer.name);
     void *memory = nullptr;
     check_nccl(ncclMemAlloc(&memory, std::max(buffer.bytes, kSmallestBuffer)), "allocating a buffer", rank);
+    platform::name_memory(memory, buffer.name);
     pointers_.push_back(memory);
     add_decoys(random, job.decoys, buffer.name);
   }

@@ -55,6 +55,9 @@ void mark(cudaStream_t stream, const char *name, uint32_t step);
 // Enqueues the hash of `bytes` bytes at `data`; *out is valid when the stream has passed it. `out` must stay valid.
 cudaError_t enqueue_hash(cudaStream_t stream, const void *data, size_t bytes, const uint64_t key[2], uint64_t *out);
 
+// What messages and traces call the buffer at `memory`.
+void name_memory(const void *memory, const std::string &name);
+
 // While set for the calling rank, calls that synchronise the device end the run with a finding that names them.
 void forbid_synchronisation(bool forbidden);
 

@@ -4,7 +4,9 @@
 #include "hash.h"
 #include "settings_of.h"
 
+#include "../emulator/core/access_sets.h"
 #include "../emulator/core/finding.h"
+#include "../emulator/core/memory.h"
 #include "../emulator/core/scheduler.h"
 #include "../emulator/core/trace.h"
 #include "../emulator/cuda/host.h"
@@ -146,6 +148,8 @@ void start(const Job &job) {
   Module *module = reinterpret_cast<Module *>(dlsym(library, "emu_module"));
   if (!module) throw std::runtime_error("the kernels library has no emu_module");
   cuda::use_kernels(module(), job.registers);
+  static emu::AccessSets access_sets;
+  if (emu::settings().access_sets) emu::observe_accesses(&access_sets);
   const SlowRanks slow = slow_ranks_of(job);
   if (!slow.ranks.empty()) holder = std::make_unique<Holder>(slow.ranks, slow.burst);
 }
@@ -207,6 +211,10 @@ void mark(cudaStream_t stream, const char *name, uint32_t step) {
 
 cudaError_t enqueue_hash(cudaStream_t stream, const void *data, size_t bytes, const uint64_t key[2], uint64_t *out) {
   return cudaLaunchHostFunc(stream, hash_now, new Hashing{data, bytes, {key[0], key[1]}, out});
+}
+
+void name_memory(const void *memory, const std::string &name) {
+  emu::memory().rename(reinterpret_cast<uint64_t>(memory), name);
 }
 
 void forbid_synchronisation(bool forbidden) {

@@ -1,7 +1,9 @@
 #include "bridge.h"
 
 #include "../core/finding.h"
+#include "../core/memory.h"
 #include "../core/trace.h"
+#include "../cuda/device.h"
 #include "../cuda/host.h"
 
 #include <algorithm>
@@ -43,8 +45,7 @@ int device_count() {
   return count;
 }
 
-// Every rank's host code drives the memory of its own rank, whatever ordinal it gave the device.
-int device_arena(int) { return host_rank(); }
+int device_arena(int device) { return cuda::rank_of_device(device); }
 
 uint64_t choose(uint64_t n) { return n > 1 ? emu::scheduler().random().below(n) : 0; }
 
@@ -164,9 +165,14 @@ void trace_nccl(const NcclRecord& record) {
       .put("comm", record.comm)
       .put("seq", record.ordinal)
       .put("group", record.group)
+      .put("priority", stream ? stream->priority : 0)
       .put("ranks", std::vector<int64_t>(record.ranks->begin(), record.ranks->end()));
   if (record.root >= 0) out.put("root", record.root);
   if (record.peer >= 0) out.put("peer", record.peer);
+  const emu::Allocation* sent = emu::memory().find(reinterpret_cast<uint64_t>(record.send));
+  if (record.send && sent) {
+    out.put("send", sent->name).put("offset", reinterpret_cast<uint64_t>(record.send) - sent->address);
+  }
   emu::trace_host(record.host, "nccl", out);
 }
 

@@ -122,6 +122,7 @@ struct NcclRecord {
   int comm = 0;
   const std::vector<int>* ranks = nullptr;
   int root = -1, peer = -1;     // ranks of the communicator; -1: none
+  const void* send = nullptr;   // what this rank sends; nullptr: nothing
 };
 void trace_nccl(const NcclRecord& record);
 

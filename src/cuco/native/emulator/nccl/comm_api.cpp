@@ -17,6 +17,9 @@ ncclResult_t init_member(ncclComm_t* out, int nranks, const std::string& key, in
   *out = nullptr;
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return note_in_group(reject(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, nranks));
+  if (device_arena(device) != host_rank())
+    return note_in_group(reject(ncclInvalidUsage, "device %d belongs to another rank: in the emulator each rank's host "
+                                                  "code drives one device", device));
   CommConfig parsed;
   if (std::string wrong = read_config(config, &parsed); !wrong.empty())
     return note_in_group(reject(ncclInvalidArgument, "%s", wrong.c_str()));

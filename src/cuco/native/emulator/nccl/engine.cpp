@@ -192,6 +192,7 @@ void trace_task(const Task& task, uint64_t group, cudaStream_t stream) {
   record.ranks = &task.comm->clique->arenas;
   record.ordinal = task.ordinal;
   record.group = group;
+  record.send = task.buffers.send;
   if (has_root(task.kind)) record.root = task.root;
   else if (is_point_to_point(task.kind) || task.kind == Collective::put_signal || task.kind == Collective::signal)
     record.peer = task.root;
