@@ -3,7 +3,6 @@
 #include "finding.h"
 #include "memory.h"
 #include "runtime.h"
-#include "slice_guard.h"
 #include "trace.h"
 
 #include <algorithm>

@@ -39,6 +39,8 @@ extern void* scheduler_context;     // where a fiber goes that gives up the thre
 void enqueue(Block& block);         // the block has threads that can run
 void add_yielding(Block& block);    // the block has yielded threads
 
+void check_slice(const GridLaunch& launch);   // slice.cpp
+
 // Writes who waits for what into the finding of a deadlock (deadlock.cpp).
 Finding explain_deadlock(const Scheduler::Impl& state);
 
