@@ -87,3 +87,25 @@ def test_executables_recompile_what_changed(tmp_path: Path, cache: Cache) -> Non
     main.write_text("int main() {\n  return absent;\n}\n")
     with pytest.raises(NativeBuildError, match=r"main\.cpp:2: .absent. was not declared"):
         build()
+
+
+def test_what_changes_while_it_is_compiled_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header, main = tmp_path / "answer.h", tmp_path / "main.cpp"
+    header.write_text("#define ANSWER 3\n")
+    main.write_text('#include "answer.h"\nint main() { return ANSWER; }\n')
+    real, edits = process.run, ["#define ANSWER 5\n"]
+
+    def edited(command, **kwargs):  # type: ignore[no-untyped-def]
+        done = real(command, **kwargs)
+        if edits and "-c" in command:
+            header.write_text(edits.pop())
+        return done
+
+    monkeypatch.setattr(process, "run", edited)
+    cache = Cache(tmp_path / "cache")
+    built = build_executable("small", (), extra=(main,), cache=cache)
+    assert real([built], cwd=tmp_path, env={}).status == 5
+    header.write_text("#define ANSWER 3\n")
+    assert real([build_executable("small", (), extra=(main,), cache=cache)], cwd=tmp_path, env={}).status == 3

@@ -21,7 +21,7 @@ from typing import get_args
 from cuco.errors import CompileError, UsageError
 from cuco.testbed import diagnostics, process
 from cuco.testbed.cache import Cache, digest
-from cuco.testbed.includes import closure
+from cuco.testbed.includes import Closure, check_unchanged, closure
 from cuco.testbed.kernels import Variant, build_kernels
 from cuco.testbed.native import NATIVE, build_runner
 from cuco.testbed.toolchain import Toolchain, find_host_compiler, find_toolchain
@@ -144,7 +144,7 @@ def build_front(
     # What a computed include reads is unknown: such a source is compiled anew each time.
     salt = os.urandom(16) if tree.computed else b""
     key = digest(_FORMAT, tools.identity, tree.key, json.dumps(sorted(wanted.items())), *_FLAGS, salt)
-    job = _Compilation(source, content, folders, wanted, tools)
+    job = _Compilation(source, content, tree, folders, wanted, tools)
     entry = (cache or Cache()).obtain("front", key, job.make)
     facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
     return Front(
@@ -191,6 +191,7 @@ class _Compilation:
 
     source: Path
     content: bytes
+    tree: Closure
     folders: list[Path]
     defines: dict[str, str]
     tools: Toolchain
@@ -200,6 +201,7 @@ class _Compilation:
         (folder / name).write_bytes(self.content)
         stem = name.removesuffix(".cu")
         self._compile(folder, name)
+        check_unchanged(self.source.absolute(), self.content, self.folders, self.tree)
         text = (folder / f"{stem}.ptx").read_text(encoding="utf-8")
         (folder / "kernels.ptx").write_text(self._rename_files(text, folder), encoding="utf-8")
         with ThreadPoolExecutor(2) as pool:

@@ -13,11 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuco.errors import CucoError
 from cuco.testbed.cache import digest
 
 _INCLUDE = re.compile(rb"^[ \t]*(?:#|%:)[ \t]*(?:include|include_next|embed)\b[ \t]*(.*)$", re.MULTILINE)
 _PROBE = re.compile(rb"__has_(?:include|include_next|embed)[ \t]*\([ \t]*(.*)$", re.MULTILINE)
 _NAME = re.compile(rb'"([^"\n]+)"|<([^>\n]+)>')
+
+
+class SourceChanged(CucoError):
+    """A file was edited while it was compiled: what was built belongs to no key."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,12 @@ def closure(source: Path, content: bytes, folders: Sequence[Path]) -> Closure:
                         waiting.append(path)
                 parts += [f"{including.name}>{index}:{name}", b"-" if data is None else b"+" + data]
     return Closure(files=files, key=digest(*parts), computed=computed)
+
+
+def check_unchanged(source: Path, content: bytes, folders: Sequence[Path], before: Closure) -> None:
+    """Raises SourceChanged unless the closure on disk is still ``before``. Call it after compiling."""
+    if closure(source, content, folders).key != before.key:
+    """Raises SourceChanged unless the closure on disk is still ``before``. Call it after compiling."""
 
 
 def _includes(content: bytes) -> list[tuple[bool, str, bool]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from cuco.errors import CucoError
 from cuco.testbed import diagnostics, process
 from cuco.testbed.cache import Cache, digest
-from cuco.testbed.includes import closure
+from cuco.testbed.includes import SourceChanged, check_unchanged, closure
 from cuco.testbed.ptx.flags import RUNTIME_CXX_FLAGS
 from cuco.testbed.toolchain import HostCompiler, find_host_compiler, find_toolchain
 
@@ -28,7 +28,8 @@ _ISA = NATIVE / "emulator" / "isa"
 RUNNER_ROOMS = ("emulator/core", "emulator/isa", "emulator/cuda", "emulator/nccl", "driver")
 _FLAGS = ["-std=c++20", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing"]
 _LINK = ["-rdynamic", "-ldl", "-lpthread"]
-_FORMAT = "native 2"
+_FORMAT = "native 3"
+_TRIES = 3
 
 
 class NativeBuildError(CucoError):
@@ -104,7 +105,17 @@ def build_executable(
 
 
 def _object(job: _Job, source: Path) -> Path:
-    tree = closure(source, source.read_bytes(), job.folders)
+    for _ in range(_TRIES):
+        try:
+            return _object_once(job, source)
+        except SourceChanged:
+            continue
+    raise NativeBuildError(f"{source} keeps changing while it is compiled")
+
+
+def _object_once(job: _Job, source: Path) -> Path:
+    content = source.read_bytes()
+    tree = closure(source, content, job.folders)
 
     def compile_one(folder: Path) -> None:
         own = RUNTIME_CXX_FLAGS if source.is_relative_to(_ISA) else ()
@@ -115,6 +126,7 @@ def _object(job: _Job, source: Path) -> Path:
             found = diagnostics.parse(done.output, {})
             detail = diagnostics.summary(found, str(source)) if found else first_line(done.output)
             raise NativeBuildError(f"the emulator's own code does not compile: {detail}")
+        check_unchanged(source, source.read_bytes(), job.folders, tree)
 
     return job.cache.obtain("object", digest(job.identity, tree.key), compile_one) / "unit.o"
 
