@@ -66,7 +66,7 @@ def closure(source: Path, content: bytes, folders: Sequence[Path]) -> Closure:
 def check_unchanged(source: Path, content: bytes, folders: Sequence[Path], before: Closure) -> None:
     """Raises SourceChanged unless the closure on disk is still ``before``. Call it after compiling."""
     if closure(source, content, folders).key != before.key:
-    """Raises SourceChanged unless the closure on disk is still ``before``. Call it after compiling."""
+        raise SourceChanged(f"{source} or a header of it was edited during its compilation", fix="try again")
 
 
 def _includes(content: bytes) -> list[tuple[bool, str, bool]]:

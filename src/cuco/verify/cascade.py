@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from cuco.errors import CompileError
+from cuco.testbed.build import build_runner
 from cuco.testbed.diagnostics import Diagnostic
 from cuco.testbed.findings import Finding
 from cuco.testbed.vtime.machine import Machine, load_machine
 from cuco.verify.data import StepData
-from cuco.verify.imports import check_imports
+from cuco.verify.imports import check_functions, check_imports
 from cuco.verify.options import VerifyOptions
 from cuco.verify.placement import ranks_per_domain
 from cuco.verify.plan import Perturbation, plan
@@ -80,7 +81,11 @@ def verify(workload: Workload, source: Path, options: VerifyOptions | None = Non
     except CompileError as error:
         progress.findings = _compile_findings(error)
         return progress.verdict("compile", accepted=False)
-    progress.findings = [*lint_findings(source), *check_imports(built.undefined)]
+    progress.findings = [
+        *lint_findings(source),
+        *check_imports(built.undefined),
+        *check_functions(built.undefined, build_runner()),
+    ]
     if progress.findings:
         return progress.verdict("lint", accepted=False)
     if wanted.effort != "quick":

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
+from cuco.testbed.build import missing_symbols
 from cuco.testbed.findings import Finding
 
 #: The runtime and communication libraries, whose calls the testbed sees one by one.
@@ -65,6 +67,15 @@ _REASONS: tuple[tuple[str, str], ...] = (
 def check_imports(undefined: Iterable[str]) -> list[Finding]:
     """A finding per symbol that is not on the allow-list, in alphabetical order."""
     return [_refusal(name) for name in sorted(undefined) if not is_allowed(name)]
+
+
+def check_functions(undefined: Iterable[str], runner: Path) -> list[Finding]:
+    """A finding per function of CUDA or NCCL that the emulator lacks: the candidate cannot be loaded."""
+    message = "the candidate calls {}, which the emulator does not have"
+    return [
+        Finding("unsupported", "missing-function", message.format(name))
+        for name in missing_symbols(undefined, runner)
+    ]
 
 
 def is_allowed(name: str) -> bool:
