@@ -1,4 +1,4 @@
-"""CUCo: rewrites host-driven CUDA and NCCL code so that kernels communicate themselves, and proves the result.
+"""CUCo: rewrites host-driven CUDA and NCCL code so that kernels communicate themselves, and proves it.
 
 Importing this package costs nothing: the entry points below load what they need when they are first used.
 """

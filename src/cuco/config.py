@@ -67,6 +67,17 @@ class Config(BaseModel):
     effort: Effort
     search: SearchSettings
 
+    def judging(self) -> dict[str, Any]:
+        """What an evaluation needs to know of this run (``cuco.search.judging``)."""
+        return {
+            "workload": self.workload,
+            "ranks": self.ranks,
+            "lsa_team": self.lsa_team,
+            "machine": self.machine,
+            "link": self.link,
+            "size": self.size,
+        }
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any], source: Path) -> Self:
         """A stored configuration. Raises UsageError naming the key where it does not fit this version."""
@@ -93,6 +104,10 @@ def make_options(**values: Any) -> Options:
 
 def resolve(workload: Workload, options: Options, *, default_size: str) -> Config:
     """Fills in the workload's defaults. Raises UsageError where options contradict it or each other."""
+    from cuco.testbed.vtime import load_machine
+    from cuco.testbed.vtime.link import with_link
+    from cuco.verify.placement import ranks_per_domain
+
     require_testbed(options.testbed)
     if options.model is not None:
         raise MissingError(
@@ -103,7 +118,8 @@ def resolve(workload: Workload, options: Options, *, default_size: str) -> Confi
     params = workload.params(size)
     ranks = workload.spec.ranks.default if options.ranks is None else options.ranks
     workload.check_ranks(ranks, params)
-    lsa_team = workload.lsa_team(ranks, params, options.lsa_team)
+    machine = with_link(load_machine(options.machine or workload.spec.machine), options.link)
+    lsa_team = ranks_per_domain(workload, machine, ranks, params, options.lsa_team)
     require_reach(options.backend, ranks, lsa_team)
     generations = options.generations or GENERATIONS[options.effort]
     settings = SearchSettings(seed=options.seed, lanes=options.lanes or default_lanes())

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuco.config import Config, write_config
-from cuco.errors import BudgetError, CucoError, RejectedError, UsageError
-from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, Proposer
+from cuco.errors import BudgetError, CucoError, MissingError, RejectedError, UsageError
+from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, ProposalRequest
 from cuco.search import store
 from cuco.search.blobs import write_atomic
 from cuco.search.engine import Search
@@ -25,8 +25,10 @@ from cuco.search.population import rank_key
 from cuco.search.problem import Observer, Problem
 from cuco.search.records import Candidate
 from cuco.space.context import SpaceContext, make_context
+from cuco.space.dimensions import Backend
 
 if TYPE_CHECKING:
+    from cuco.propose.builtin import BuiltinProposer
     from cuco.report.model import RunData
     from cuco.source import CommGraph
     from cuco.workload import Workload
@@ -68,13 +70,16 @@ def default_folder(name: str, now: float | None = None) -> Path:
 def start(job: Job, watcher: Watcher) -> dict[str, Any]:
     """Carries out a new run and returns what ``cuco optimize --json`` prints.
 
-    Raises RejectedError if the host version itself is rejected, BudgetError if time or money ended before any
-    candidate was accepted, UsageError if the folder cannot be written or holds a run, InterruptedRun on Ctrl-C.
+    Raises RejectedError if the host version itself is rejected, BudgetError if time or money ended before
+    any candidate was accepted, UsageError if the folder cannot be written or holds a run.
     """
     store.make_run_folder(job.folder)
     with store.RunLock(job.folder):
-        stored = {"run": job.config.model_dump(mode="json"), "improve": job.workload.spec.improve,
-                  "sources": list(job.sources)}
+        stored = {
+            "run": job.config.model_dump(mode="json"),
+            "improve": job.workload.spec.improve,
+            "sources": list(job.sources),
+        }
         connection = store.create(job.folder, stored)
         write_config(job.config, job.folder)
         return _carry_out(job, Ledger(connection, job.config.search.seed), watcher)
@@ -127,24 +132,32 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
     _write_best(run)
     write_report(job.folder, run)
     if champion is None and not search_found(run) and _cut_short(run):
-        raise BudgetError(f"{ended}, and no candidate was accepted before that",
-                          fix=f"Give it more, then: cuco resume {job.folder}")
+        raise BudgetError(
+            f"{ended}, and no candidate was accepted before that",
+            fix=f"Give it more, then: cuco resume {job.folder}",
+        )
     return summarise(run)
 
 
-def make_problem(job: Job) -> tuple[Problem, Proposer]:
-    """The problem of a job, read from its host version, and who writes candidates for it."""
+def make_problem(job: Job) -> tuple[Problem, BuiltinProposer]:
+    """The problem of a job, read from its host version, and who writes candidates for it.
+
+    Raises RejectedError where nothing communicates, or what does is out of the proposer's reach.
+    """
     from cuco.propose.builtin import BuiltinProposer
     from cuco.source import analyze
 
-    graph = analyze(job.workload.host_source)
+    host = job.workload.host_source
+    graph = analyze(host)
     if not graph.edges:
-        raise RejectedError(f"{job.workload.host_source} calls no NCCL communication: there is nothing to rewrite")
-    config = job.config
-    options = {"workload": str(job.workload.folder), "ranks": config.ranks, "lsa_team": config.lsa_team,
-               "machine": config.machine, "link": config.link, "size": config.size}
-    contexts = {edge.id: edge_context(config, graph, edge.id) for edge in graph.edges}
-    return Problem(job.workload, graph, contexts, FUNCTION, options), BuiltinProposer()
+        raise RejectedError(f"{host} calls no NCCL communication: there is nothing to rewrite")
+    contexts = {edge.id: edge_context(job.config, graph, edge.id) for edge in graph.edges}
+    proposer = BuiltinProposer(host)
+    try:
+        proposer.units(graph)
+    except ProposalRefused as error:
+        raise RejectedError(f"{host} cannot be rewritten by construction: {error}") from None
+    return Problem(job.workload, graph, contexts, FUNCTION, job.config.judging()), proposer
 
 
 def edge_context(config: Config, graph: CommGraph, edge_id: str) -> SpaceContext:
@@ -153,16 +166,25 @@ def edge_context(config: Config, graph: CommGraph, edge_id: str) -> SpaceContext
     reach = make_context(ranks=config.ranks, lsa_team=config.lsa_team).reach
     names = _NATURAL[reach] if config.backend == "auto" else _BACKENDS[config.backend]
     return make_context(
-        ranks=config.ranks, lsa_team=config.lsa_team, backends=list(names), op=edge.op,
-        has_producer=bool(graph.producers(edge_id)), has_consumer=bool(graph.consumers(edge_id)),
+        ranks=config.ranks,
+        lsa_team=config.lsa_team,
+        backends=list(names),
+        op=edge.op,
+        has_producer=bool(graph.producers(edge_id)),
+        has_consumer=bool(graph.consumers(edge_id)),
     )
 
 
 def host_proposals(workload: Workload) -> list[Proposal]:
     """The host-driven versions to be beaten, every tuned one of them, as candidates to judge."""
     return [
-        Proposal({MAIN_FILE: baseline.source.read_text(encoding="utf-8")}, {}, "host-driven", Operator.HOST,
-                 record={"baseline": baseline.name, "extra": dict(baseline.extra)})
+        Proposal(
+            {MAIN_FILE: baseline.source.read_text(encoding="utf-8")},
+            {},
+            "host-driven",
+            Operator.HOST,
+            record={"baseline": baseline.name, "extra": dict(baseline.extra)},
+        )
         for baseline in workload.baselines()
     ]
 
@@ -173,23 +195,54 @@ def _judge_hosts(job: Job, search: Search, watcher: Watcher) -> list[Candidate]:
     first = hosts[0]
     if not first.attempt.accepted:
         reason = first.attempt.detail or str(first.attempt.reason)
-        raise RejectedError(f"the host version of {job.workload.name} is rejected ({first.attempt.reason}): {reason}")
+        if first.attempt.reason == "infrastructure":
+            raise MissingError(
+                f"the host version of {job.workload.name} cannot be judged on this machine: {reason}",
+                fix=f"Its logs are in {job.folder / 'candidates' / first.id / 'logs'}",
+            )
+        raise RejectedError(
+            f"the host version of {job.workload.name} is rejected ({first.attempt.reason}): {reason}"
+        )
     return hosts
 
 
 def _reported_hosts(hosts: Sequence[Candidate]) -> list[Candidate]:
-    """The sequential version and the best one: their times are reported, so they pass the full cascade too."""
+    """The sequential version and the best one: their times are reported, so the full cascade judges them."""
     timed = sorted((host for host in hosts if host.us is not None), key=rank_key)
     return list({host.id: host for host in (*timed[:1], *hosts[:1])}.values())
 
 
-def fast_path(job: Job, problem: Problem, proposer: Proposer) -> list[Proposal]:
-    """The search's first candidates: those given, or those that the fast path constructs."""
+def fast_path(job: Job, problem: Problem, proposer: BuiltinProposer) -> list[Proposal]:
+    """The search's first candidates: those given, or conservative ones by construction, one per backend.
+
+    Raises RejectedError with the proposer's reason where none can be constructed.
+    """
     if job.sources:
         return [Proposal({MAIN_FILE: text}, {}, "given", Operator.SEED) for text in job.sources]
-    from cuco.fastpath import seeds
+    found: list[Proposal] = []
+    reasons: list[str] = []
+    for backend in sorted({one for context in problem.contexts.values() for one in context.backends}):
+        try:
+            request = _seed_request(job, problem, proposer, backend)
+            found.append(proposer.propose(request))
+        except ProposalRefused as error:
+            reasons.append(str(error))
+    if not found:
+        raise RejectedError(f"{job.workload.host_source} cannot be rewritten by construction: {reasons[0]}")
+    return found
 
-    return list(seeds(problem.workload, problem.graph, problem.contexts, proposer, job.config.search.seed))
+
+def _seed_request(job: Job, problem: Problem, proposer: BuiltinProposer, backend: Backend) -> ProposalRequest:
+    return ProposalRequest(
+        workload=problem.workload,
+        graph=problem.graph,
+        contexts=problem.contexts,
+        directives=proposer.seed(problem.graph, problem.contexts, backend),
+        operator=Operator.SEED,
+        island=0,
+        attempt=0,
+        seed=job.config.search.seed,
+    )
 
 
 def search_found(run: RunData) -> bool:
@@ -214,8 +267,11 @@ def _write_best(run: RunData) -> None:
     folder = run.folder / "best"
     for name, text in run.sources(kept).items():
         write_atomic(folder / name, text)
-    origin: Mapping[str, Any] = {"candidate": kept.id, "status": found.status,
-                                 "directives": {e: d.to_json() for e, d in kept.design.items()}}
+    origin: Mapping[str, Any] = {
+        "candidate": kept.id,
+        "status": found.status,
+        "directives": {e: d.to_json() for e, d in kept.design.items()},
+    }
     from cuco.search.blobs import to_json
 
     write_atomic(folder / "origin.json", to_json(origin) + "\n")

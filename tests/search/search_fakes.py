@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,9 @@ from cuco.errors import MissingError
 from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, ProposalRequest
 from cuco.search import store
 from cuco.search.engine import Search
-from cuco.search.evaluation import EvalRequest
+from cuco.search.evalproc import load
+from cuco.search.evaluation import EvalRequest, Judged, Outcome, verdict_of
+from cuco.search.lease import ExecutorFactory
 from cuco.search.ledger import Ledger
 from cuco.search.problem import Problem
 from cuco.search.settings import SearchSettings
@@ -62,6 +65,9 @@ class FakeProposer:
     def options(self, graph: Any, contexts: Mapping[str, SpaceContext]) -> Mapping[str, Sequence[Directive]]:
         return {edge: designs() for edge in contexts}
 
+    def units(self, graph: Any) -> Sequence[Sequence[str]]:
+        return [["ag"]]
+
     def propose(self, request: ProposalRequest) -> Proposal:
         self.requests.append(request)
         note = self.behave(request) if self.behave else ""
@@ -77,7 +83,7 @@ class FakeProposer:
 
 
 def refuse_warps(request: ProposalRequest) -> str:
-    if any(directive.issuer.kind == "Warp" for directive in request.directives.values()):
+    if any(directive.issuer.kind != "CTA" for directive in request.directives.values()):
         raise ProposalRefused("warps cannot be written here")
     return ""
 
@@ -143,20 +149,64 @@ def evaluate_badly(request: EvalRequest, progress: Callable[[str], None]) -> Map
     return judge(request)
 
 
+class Direct:
+    """Judges in this process; with ``nervous`` the order in which results arrive is shuffled."""
+
+    def __init__(
+        self, function: str, lanes: int, on_stage: Callable[[int, str], None], *, nervous: bool = False
+    ) -> None:
+        self._judge = load(function)
+        self._lanes = lanes
+        self._on_stage = on_stage
+        self._nervous = nervous
+        self._running: dict[int, EvalRequest] = {}
+
+    @property
+    def free(self) -> int:
+        return self._lanes - len(self._running)
+
+    def start(self, attempt: int, request: EvalRequest, seconds: float) -> None:
+        self._running[attempt] = request
+
+    def wait(self, timeout: float) -> list[tuple[int, Outcome]]:
+        if not self._running:
+            time.sleep(min(timeout, 0.001))
+            return []
+        number = random.choice(list(self._running)) if self._nervous else min(self._running)
+        if self._nervous and random.random() < 0.5:
+            return []
+        request = self._running.pop(number)
+        data = self._judge(request, lambda stage: self._on_stage(number, stage))
+        return [(number, Judged(verdict_of(data)))]
+
+    def cancel(self) -> list[int]:
+        numbers = list(self._running)
+        self._running.clear()
+        return numbers
+
+
 def make_search(
     run: Path,
     settings: SearchSettings,
     proposer: FakeProposer | None = None,
     evaluator: str = "search_fakes:evaluate",
+    executor: ExecutorFactory = Direct,
     **options: Any,
 ) -> Search:
-    """A search in ``run``, new or continued."""
+    """A search in ``run``, new or continued. Evaluates in this process unless ``executor`` is Leases."""
     if (run / store.ARCHIVE_NAME).exists():
         connection = store.open_existing(run)
     else:
         connection = store.create(run, {"search": settings.model_dump(mode="json")})
     problem = Problem(None, None, {"ag": CONTEXT}, evaluator, options)  # type: ignore[arg-type]
-    return Search(run, Ledger(connection, settings.seed), settings, problem, proposer or FakeProposer())
+    return Search(
+        run,
+        Ledger(connection, settings.seed),
+        settings,
+        problem,
+        proposer or FakeProposer(),
+        executor=executor,
+    )
 
 
 def trajectory(search: Search) -> list[tuple[Any, ...]]:
@@ -177,3 +227,23 @@ def run_all(search: Search) -> str:
     why = search.evolve()
     search.champion()
     return why
+
+
+def reject_everything(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    return {"accepted": False, "stage": "compile", "reason": "line 9: expected ;", "findings": []}
+
+
+def reject_candidates(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    if request.options["operator"] == "host":
+        return judge(request)
+    return {"accepted": False, "stage": "verify", "reason": "wrong result on rank 2", "findings": []}
+
+
+def judge_first(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    """As ``judge`` for designs of several edges: the times add up."""
+    data = json.loads((Path(request.folder) / "directive.json").read_text())
+    return {
+        "accepted": True,
+        "stage": "measure",
+        "us": sum(true_us(Directive.model_validate(d)) for d in data.values()),
+    }

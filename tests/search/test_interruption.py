@@ -18,13 +18,14 @@ from cuco.search.blobs import CandidateFolder
 from cuco.search.ledger import Ledger
 from cuco.search.settings import Budget, SearchSettings
 
-SETTINGS = SearchSettings(lanes=2, budget=Budget(evaluations=6), explore_fraction=0.5)
+SETTINGS = SearchSettings(lanes=2, budget=Budget(evaluations=8))
 SCRIPT = """
 import sys
 from pathlib import Path
 from search_fakes import FakeProposer, make_search, run_all
 from test_interruption import SETTINGS
-search = make_search(Path(sys.argv[1]), SETTINGS, FakeProposer(cost_usd=0.25), sleep=0.05)
+from cuco.search.lease import Leases
+search = make_search(Path(sys.argv[1]), SETTINGS, FakeProposer(cost_usd=0.25), executor=Leases, sleep=0.05)
 run_all(search)
 """
 
@@ -48,7 +49,7 @@ def finish(run: Path) -> list[tuple]:
 
 
 @pytest.mark.parametrize(
-    "moment", [0.5, 1.3, pytest.param(0.8, marks=pytest.mark.slow), pytest.param(2.0, marks=pytest.mark.slow)]
+    "moment", [0.5, 1.3, *(pytest.param(late, marks=pytest.mark.slow) for late in (0.9, 2.0))]
 )
 def test_kill_9_at_any_moment(tmp_path: Path, undisturbed: list[tuple], moment: float) -> None:
     process = start(tmp_path)
@@ -68,7 +69,7 @@ class Dead(BaseException):
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("nth", [pytest.param(1, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("nth", [1, 3, 5])
 def test_death_around_every_transition(
     tmp_path: Path,
     undisturbed: list[tuple],

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from cuco import __version__
-from cuco.cli import inspect_commands, run_commands, space_command, workload_commands
+from cuco.cli.inspect_commands import register as register_inspection
+from cuco.cli.run_commands import register as register_runs
+from cuco.cli.space_command import register as register_space
+from cuco.cli.workload_commands import register as register_workloads
 
 app = typer.Typer(
     name="cuco",
@@ -34,5 +37,5 @@ def cuco(
     """Common to all commands."""
 
 
-for module in (inspect_commands, workload_commands, run_commands, space_command):
-    module.register(app)
+for register in (register_inspection, register_workloads, register_runs, register_space):
+    register(app)

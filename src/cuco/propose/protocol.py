@@ -122,6 +122,9 @@ class Proposer(Protocol):
         given any valid directive of the design space.
         """
 
+    def units(self, graph: CommGraph) -> Sequence[Sequence[str]]:
+        """Edges that share one directive (a group of sends and receives), leader first; each edge once."""
+
     def propose(self, request: ProposalRequest) -> Proposal:
         """A candidate for ``request``. Raises ProposalRefused where the design cannot be written.
 

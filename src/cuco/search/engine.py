@@ -7,6 +7,7 @@ draws. It stops starting work when a budget closes, and finishes what has begun.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cuco.errors import CucoError, InterruptedRun, MissingError, UsageError
@@ -14,15 +15,15 @@ from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused
 from cuco.search import budget, policy
 from cuco.search.blobs import CandidateFolder, answer_digest
 from cuco.search.evaluation import EvalRequest, Judged, MachineFailed, Outcome, RunFailed
-from cuco.search.lease import Leases
+from cuco.search.lease import Executor, ExecutorFactory, Leases
 from cuco.search.ledger import Ledger
+from cuco.search.options import Choices, choices_for
 from cuco.search.population import rank_key
 from cuco.search.problem import Observer, Problem, Silent
 from cuco.search.proposing import Answer, Patched, ProposalThreads, patch, request_for
 from cuco.search.records import QUICK, STANDARD, Attempt, Candidate, Draw, Verdict, design_key
 from cuco.search.schema import FREE
 from cuco.search.settings import SearchSettings
-from cuco.space.directive import Directive
 
 _TICK_S = 0.25
 _PROPOSING_S = 0.02
@@ -43,6 +44,7 @@ class Search:
         problem: Problem,
         proposer: Proposer,
         observer: Observer | None = None,
+        executor: ExecutorFactory = Leases,
     ) -> None:
         self.run = run
         self.ledger = ledger
@@ -51,9 +53,9 @@ class Search:
         self.proposer = proposer
         self.observer: Observer = observer or Silent()
         self._threads = ProposalThreads(proposer)
-        self._leases = Leases(problem.evaluator, settings.lanes, self._on_stage)
+        self._leases: Executor = executor(problem.evaluator, settings.lanes, self._on_stage)
         self._failures_in_row = 0
-        self._options: dict[str, Sequence[Directive]] | None = None
+        self._choices: Choices | None = None
         ledger.begin_session()
         self._recover()
 
@@ -282,14 +284,15 @@ class Search:
         number = len(attempts)
         if self._threads.pending or any(not one.ended for one in attempts[: max(0, number - hidden)]):
             return ""
-        draw = policy.choose(self._view(attempts), self._choices(), self.settings)
+        choices = self._designs()
+        draw = policy.choose(self._view(attempts, choices), choices.options, self.settings)
         if draw is None:
             return "no untried design is left" if all(one.ended for one in attempts) else ""
-        self._ask(self.ledger.assign(draw))
+        self._ask(self.ledger.assign(replace(draw, design=choices.expand(draw.design))))
         self._tell(number)
         return ""
 
-    def _view(self, attempts: Sequence[Attempt]) -> policy.View:
+    def _view(self, attempts: Sequence[Attempt], choices: Choices) -> policy.View:
         """What the next attempt may know. Attempts inside the lag count as evaluations in any case."""
         number = len(attempts)
         limit = number - (self.settings.lanes - 1)
@@ -300,23 +303,20 @@ class Search:
         total = self.settings.budget.evaluations
         seconds = self.settings.budget.seconds
         progress = counted / total if total else self.ledger.elapsed() / seconds if seconds else 0.5
+        seen = [one for one in self.ledger.candidates() if one.attempt.number < limit]
+        designs = [one.draw.design for one in attempts] + [one.design for one in seen]
         return policy.View(
             attempt=number,
             generation=counted // self.settings.generation_size,
             progress=progress,
-            candidates=[one for one in self.ledger.candidates() if one.attempt.number < limit],
-            tried=frozenset(design_key(one.draw.design) for one in attempts)
-            | frozenset(
-                design_key(one.design) for one in self.ledger.candidates() if one.attempt.number < limit
-            ),
+            candidates=[replace(one, design=choices.reduce(one.design)) for one in seen],
+            tried=frozenset(design_key(choices.reduce(design)) for design in designs),
         )
 
-    def _choices(self) -> dict[str, Sequence[Directive]]:
-        if self._options is None:
-            from cuco.search.options import options_for
-
-            self._options = options_for(self.proposer, self.problem)
-        return self._options
+    def _designs(self) -> Choices:
+        if self._choices is None:
+            self._choices = choices_for(self.proposer, self.problem)
+        return self._choices
 
     def _ask(self, attempt: Attempt) -> None:
         limit = max(0, attempt.number - (self.settings.lanes - 1))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from cuco.search.blobs import write_atomic
 from cuco.search.evaluation import EvalRequest, Judged, MachineFailed, Outcome, RunFailed, verdict_of
@@ -111,8 +111,29 @@ class Lease:
         return bool(data)
 
 
+class Executor(Protocol):
+    """Runs evaluations: here in process groups; on other machines, or at once in tests, elsewhere."""
+
+    @property
+    def free(self) -> int:
+        """How many more evaluations may be started now."""
+
+    def start(self, attempt: int, request: EvalRequest, seconds: float) -> None:
+        """Starts an evaluation that must end within ``seconds``."""
+
+    def wait(self, timeout: float) -> list[tuple[int, Outcome]]:
+        """Waits until an evaluation ends, a deadline passes, or ``timeout`` seconds; returns what ended."""
+
+    def cancel(self) -> list[int]:
+        """Ends every running evaluation without a verdict; returns their attempts."""
+
+
+#: Makes an executor for a function (``module:name``), a number of lanes, and a callback for stages entered.
+ExecutorFactory = Callable[[str, int, Callable[[int, str], None]], Executor]
+
+
 class Leases:
-    """All running evaluations of a run."""
+    """All running evaluations of a run, each in a process group of its own."""
 
     def __init__(self, function: str, lanes: int, on_stage: Callable[[int, str], None]) -> None:
         self._function = function

@@ -127,12 +127,18 @@ def _designs(options: Options, tried: frozenset[str], rng: Generator) -> list[De
     edges = sorted(options)
     if not edges:
         return []
-    common = [one for one in options[edges[0]] if all(one in options[edge] for edge in edges[1:])]
-    found: list[Design] = [dict.fromkeys(edges, directive) for directive in common]
+    found: list[Design] = [dict.fromkeys(edges, directive) for directive in _common(options)]
     if len(edges) > 1:
         for _ in range(_POOL // 4):
             found.append({edge: options[edge][int(rng.integers(len(options[edge])))] for edge in edges})
     return _untried(found, tried, rng)
+
+
+def _common(options: Options) -> list[Directive]:
+    """Directives that every edge may have, in the order of the first edge."""
+    first, *others = (options[edge] for edge in sorted(options))
+    sets = [set(one) for one in others]
+    return [directive for directive in first if all(directive in one for one in sets)]
 
 
 def _untried(pool: Sequence[Design], tried: frozenset[str], rng: Generator) -> list[Design]:
@@ -156,13 +162,14 @@ def _from(own: Directive, one: Directive) -> int:
 def _mutations(parent: Design, options: Options, tried: frozenset[str], rng: Generator) -> list[Design]:
     """Untried designs near ``parent``: one edge changed, or all edges alike."""
     pool: list[Design] = []
+    common = set(_common(options))
     for edge, directives in sorted(options.items()):
         own = parent.get(edge)
         nearest = sorted(directives, key=partial(_from, own)) if own else list(directives)
         for directive in nearest[:_POOL]:
             if len(options) > 1:
                 pool.append({**parent, edge: directive})
-            if all(directive in others for others in options.values()):
+            if directive in common:
                 pool.append(dict.fromkeys(sorted(options), directive))
     pool = [one for one in pool if set(one) == set(options)]
     fresh = _untried(pool, tried, rng)

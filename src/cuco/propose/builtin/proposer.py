@@ -42,6 +42,10 @@ class BuiltinProposer:
             found.update({call: offered for call in exchange.calls})
         return found
 
+    def units(self, graph: CommGraph) -> Sequence[Sequence[str]]:
+        """The edges of every exchange: its leader's directive is everyone's."""
+        return [exchange.calls for exchange in exchanges(graph)]
+
     def seed(self, graph: CommGraph, contexts: Mapping[str, SpaceContext], backend: Backend) -> dict[str, Directive]:
         """The fast path's conservative directives on ``backend``."""
         return {call: conservative(exchange, contexts[exchange.leader], backend)
