@@ -19,7 +19,7 @@ void check_nccl(ncclResult_t code, const char *what, int rank) {
 Rank::Rank(Shared &shared, int rank) : shared_(shared), job_(shared.job), rank_(rank) {}
 
 void Rank::run() {
-  check_cuda(cudaSetDevice(rank_), "selecting the device", rank_);
+  check_cuda(cudaSetDevice(device()), "selecting the device", rank_);
   candidate_ = std::make_unique<Candidate>(job_, shared_.wire, rank_);
   candidate_->load();
   if (rank_ == 0) check_nccl(ncclGetUniqueId(&shared_.id), "ncclGetUniqueId", rank_);
@@ -38,7 +38,7 @@ void Rank::connect() {
   check_nccl(ncclCommInitRank(&comm_, job_.ranks, shared_.id, rank_), "ncclCommInitRank", rank_);
   memory_ = std::make_unique<Memory>(job_, rank_);
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating the stream", rank_);
-  candidate_->bind(comm_, rank_, memory_->pointers());
+  candidate_->bind(comm_, device(), memory_->pointers());
   candidate_->prepare();
   check_cuda(cudaDeviceSynchronize(), "after cuco_prepare", rank_);
   platform::barrier();

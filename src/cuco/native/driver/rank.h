@@ -38,6 +38,7 @@ class Rank {
   void settle(uint32_t last_step);
   void disconnect();
   void check_decoys();
+  int device() const { return rank_ % job_.lsa_team; }   // a rank's host has the GPUs of its domain
 
   Shared &shared_;
   const Job &job_;
