@@ -77,10 +77,10 @@ void launch_bytes(const Launch& what, std::vector<unsigned char> params) {
   g.params = std::move(params);
   g.stream = s.stream;
   g.op = ++s.op;
-  s.clock.join(host_release(rank));
-  g.after = s.clock;
   const uint64_t op = g.op;
   scheduler().wait_until([&s] { return s.pending == 0; }, [] { return std::string("the stream"); });
+  s.clock.join(host_release(rank));
+  g.after = s.clock;
   s.pending = op;
   g.complete = [&s](const Clock& done) {
     s.clock.join(done);

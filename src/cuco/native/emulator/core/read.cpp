@@ -75,6 +75,15 @@ size_t index_of(const Word& word, uint64_t serial) {
   return static_cast<size_t>(it - word.versions.begin());
 }
 
+// Whether the version tells the thread of a write that it did not know of. A count depends on every addition in it, not
+// only on the last one: which came last is chance.
+bool depends(Thread* t, const Word& word, size_t index) {
+  if (!happens_before(word.versions[index].writer, t)) return true;
+  for (size_t steps = 0; index > 1 && word.versions[index].add && steps < kMaxChain; steps++)
+    if (!happens_before(word.versions[--index].writer, t)) return true;
+  return false;
+}
+
 }  // namespace
 
 const Version& first_read(Thread* t, Word& word) {
@@ -99,7 +108,7 @@ void took(Thread* t, Word& word, const Version& version, EmuOrder order, EmuScop
   const bool fresh = version.serial > seen;
   seen = std::max(seen, version.serial);
   if (&version == &word.versions.front()) return;
-  const bool news = fresh && !happens_before(version.writer, t);
+  const bool news = fresh && depends(t, word, index_of(word, version.serial));
   if (news) {
     if (waits) t->cta().phases.event(t, version.add ? Sync::wait_count : Sync::wait_version, word.id, version.number);
     if (word.seen.size() >= kMaxSeen) word.seen.erase(word.seen.begin());

@@ -84,7 +84,6 @@ void store(Thread* t, uint64_t given, const void* value, uint32_t size, uint32_t
   const int64_t number = ++word.stored;
   Version& version = append(word, word.bytes_mask(address, size), event_of(t), rank);
   version.number = number;
-  t->extra->seen[word.address] = version.serial;
   publish(t, version, EMU_MODE_ORDER(mode), EMU_MODE_SCOPE(mode), is_internal(address));
   t->cta().phases.event(t, Sync::store, word.id, number);
 }
@@ -129,7 +128,6 @@ void update(Thread* t, Word& word, uint64_t address, uint32_t size, uint32_t mod
   version.rmw = true;
   version.add = delta != 0;
   version.number = delta ? word.added += delta : ++word.stored;
-  t->more().seen[word.address] = version.serial;
   publish(t, version, EMU_MODE_ORDER(mode), EMU_MODE_SCOPE(mode), is_internal(address));
   t->cta().phases.event(t, delta ? Sync::add : Sync::store, word.id, delta ? delta : version.number);
 }
