@@ -82,8 +82,9 @@ def find_producers(workload: Workload, graph: CommGraph, *, ranks: int, lsa_team
     notes: dict[str, str] = {}
     source = SourceFile.read(workload.host_source)
     for index, exchange in enumerate(found):
-        sizes[exchange.leader] = _bytes_at(workload, graph, exchange, ranks, scale)
-        reason, producer = _producer(source, graph, exchange, [list(_sends(one, index, found)) for one in runs], runs)
+        sends = [list(_sends(one, index, found)) for one in runs]
+        sizes[exchange.leader] = _bytes_at(workload, ranks, sends[0], scale)
+        reason, producer = _producer(source, graph, exchange, sends, runs)
         if producer is None:
             notes[exchange.leader] = reason
         else:
@@ -94,7 +95,8 @@ def find_producers(workload: Workload, graph: CommGraph, *, ranks: int, lsa_team
 def sample_sizes(workload: Workload, graph: CommGraph, ranks: int) -> list[dict[str, int | float]]:
     """The smallest size and some that grow one integer parameter at a time, where that changes what is sent."""
     base = workload.params(SIZE)
-    sent = {edge.send for edge in graph.edges}
+    names = {buffer.name for buffer in workload.buffers(0, ranks, base)}
+    sent = {edge.send for edge in graph.edges} & names or names  # memory of the candidate's own follows the buffers
 
     def shapes(params: Params) -> list[tuple[int, ...]]:
         return [b.shape for rank in range(ranks) for b in workload.buffers(rank, ranks, params) if b.name in sent]
@@ -212,12 +214,19 @@ def _movable(source: SourceFile, kernel: str) -> bool:
     )
 
 
-def _bytes_at(workload: Workload, graph: CommGraph, exchange: Exchange, ranks: int, params: Params) -> int:
-    """The largest buffer that is sent, as a bound of one transfer at these parameters."""
-    names = {graph.edge(call).send for call in exchange.calls} - {None}
-    sizes = [buffer.bytes for rank in range(ranks) for buffer in workload.buffers(rank, ranks, params) if buffer.name in names]
-    parts = ranks if "AllGather" in exchange.ops and any(graph.edge(c).send == graph.edge(c).recv for c in exchange.calls) else 1
-    return max(1, max(sizes, default=1) // parts)
+def _bytes_at(workload: Workload, ranks: int, sends: Sequence[Sent], params: Params) -> int:
+    """The largest transfer at these parameters: what was traced at the smallest size, grown as its buffer grows (or as
+    all buffers do, where the candidate's own memory is sent)."""
+    largest = max(sends, key=lambda sent: sent.bytes, default=None)
+    if largest is None:
+        return 1
+
+    def total(at: Params) -> int:
+        all_buffers = [buffer for rank in range(ranks) for buffer in workload.buffers(rank, ranks, at)]
+        own = [buffer.bytes for buffer in all_buffers if buffer.name == largest.buffer]
+        return sum(own or [buffer.bytes for buffer in all_buffers])
+
+    return max(1, largest.bytes * total(params) // max(1, total(workload.params(SIZE))))
 
 
 def _sized(producer: Producer, size: int) -> Producer:

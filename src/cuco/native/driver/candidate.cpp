@@ -91,6 +91,7 @@ void *Candidate::allocate(const cuco_ctx *ctx, size_t bytes, size_t align) {
   void *memory = nullptr;
   size_t padded = (bytes ? bytes : 1) + (align > 4096 ? align : 0);
   if (ncclMemAlloc(&memory, padded) != ncclSuccess) return nullptr;
+  platform::name_memory(memory, "scratch " + std::to_string(context->allocations.size()));
   context->allocations.push_back(memory);
   if (context->owner->job_.data) cudaMemset(memory, kStagingPoison, padded);
   uintptr_t at = reinterpret_cast<uintptr_t>(memory);
