@@ -2,5 +2,6 @@
 
 from cuco.source.analyze import analyze
 from cuco.source.graph import Buffer, CommGraph, Edge, Kernel, Launch, Parameter
+from cuco.source.linting import LintFinding, lint
 
-__all__ = ["Buffer", "CommGraph", "Edge", "Kernel", "Launch", "Parameter", "analyze"]
+__all__ = ["Buffer", "CommGraph", "Edge", "Kernel", "Launch", "LintFinding", "Parameter", "analyze", "lint"]

@@ -38,10 +38,10 @@ def analyze(
 
 def graph_of(reading: Reading) -> CommGraph:
     """The CommGraph of a parsed source."""
-    return _Analysis(reading).run()
+    return Analysis(reading).graph()
 
 
-class _Analysis:
+class Analysis:
     """One reading on its way to a graph."""
 
     def __init__(self, reading: Reading) -> None:
@@ -50,13 +50,19 @@ class _Analysis:
         self.walker = Walker(reading.unit, reading.own_files, list(self.declared))
         self.functions = own_functions(reading)
         self.device = DeviceAnalysis()
+        self.hosts = [one for one in self.functions if not is_device(one)]
+        self.entries: list[Node] = []
 
-    def run(self) -> CommGraph:
-        hosts = [one for one in self.functions if not is_device(one)]
-        entries = self._entries(hosts)
-        for function in entries:
-            self.walker.enter(function)
-        trail = self.walker.trail
+    def walk(self) -> Walker:
+        """Walk the host code from its entry points; once."""
+        if not self.entries:
+            self.entries = self._entries(self.hosts)
+            for function in self.entries:
+                self.walker.enter(function)
+        return self.walker
+
+    def graph(self) -> CommGraph:
+        trail = self.walk().trail
         kernels, launched = self._kernels()
         events = [launched.get(index, event) for index, event in enumerate(trail.events)]
         plain, carried = dependencies(events)
@@ -69,12 +75,12 @@ class _Analysis:
             edges=tuple(trail.edges),
             buffers=self._buffers(events),
             dependencies=tuple(plain),
-            timed_region=timed_region(trail, self.unit.main, self._launch_body(hosts)),
+            timed_region=timed_region(trail, self.unit.main, self._launch_body(self.hosts)),
             carried=tuple(carried),
             device_calls=device_calls,
             communicators=tuple(one for one in trail.comms if one),
             streams=tuple(one for one in trail.streams if one),
-            entry_points=tuple(one.spelling for one in entries),
+            entry_points=tuple(one.spelling for one in self.entries),
             notes=tuple(trail.notes),
         )
 
@@ -259,17 +265,15 @@ def own_functions(reading: Reading) -> list[Node]:
     """Functions, methods and function templates with bodies that the user wrote, in source order."""
     found: list[Node] = []
 
-    def collect(node: Node) -> None:
-        for child in node.children:
-            if child.file not in reading.own_files:
-                continue
+    def collect(nodes: list[Node]) -> None:
+        for child in nodes:
             if child.kind in FUNCTIONS:
                 if child.body is not None:
                     found.append(child)
             elif child.kind in RECORDS or child.kind in ("NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"):
-                collect(child)
+                collect(child.children)
 
-    collect(reading.unit.root)
+    collect(reading.unit.top)
     return found
 
 

@@ -72,6 +72,7 @@ _BINARY = {
 }
 _UNARY = {1: "post++", 2: "post--", 3: "++", 4: "--", 5: "&", 6: "*", 7: "+", 8: "-", 9: "~", 10: "!"}
 
+_MACRO_DEFINITION = 501
 _library: Any = None
 
 
@@ -289,11 +290,23 @@ class Node:
 class Unit:
     """A parsed translation unit and the texts of its files."""
 
-    def __init__(self, tu: Any, main: str, texts: dict[str, bytes]) -> None:
-        self.tu, self.main, self.texts = tu, main, texts
+    def __init__(self, tu: Any, main: str, texts: dict[str, bytes], own_files: frozenset[str]) -> None:
+        self.tu, self.main, self.texts, self.own_files = tu, main, texts, own_files
         self.root = Node(tu.cursor, self)
         self._declarations: dict[int, Node] = {}
+        self._macro_names: dict[str, dict[int, str]] = {}
         self._macros: dict[str, list[tuple[str, int, int]]] = {}
+
+    @cached_property
+    def top(self) -> list[Node]:
+        """Declarations, includes and macro uses of the user's own files, in order."""
+        found = []
+        for cursor in self.tu.cursor.get_children():
+            if cursor._kind_id == _MACRO_DEFINITION:  # thousands, from system headers
+                continue
+            if _place(cursor.extent.start)[0] in self.own_files:
+                found.append(Node(cursor, self, self.root))
+        return found
 
     def node(self, cursor: Any) -> Node | None:
         """The declaration's node, always the same object for the same cursor."""
@@ -318,13 +331,23 @@ class Unit:
         """Calls of function-like macros in a file: name, start and end of the call, outer ones first."""
         if file not in self._macros:
             found = []
-            for child in self.root.children:
+            for child in self.top:
                 if child.kind == "MACRO_INSTANTIATION" and child.file == file:
                     start, end = child.expansion
                     if end - start > len(child.spelling.encode()):
                         found.append((child.spelling, start, end))
             self._macros[file] = sorted(found, key=lambda one: (one[1], -one[2]))
         return self._macros[file]
+
+    def macro_at(self, file: str, offset: int) -> str:
+        """The name of the macro whose use begins at a byte of a file, or an empty string."""
+        if file not in self._macro_names:
+            self._macro_names[file] = {
+                child.expansion[0]: child.spelling
+                for child in self.top
+                if child.kind == "MACRO_INSTANTIATION" and child.file == file
+            }
+        return self._macro_names[file].get(offset, "")
 
     def bytes_of(self, file: str) -> bytes:
         if file not in self.texts:

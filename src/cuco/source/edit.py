@@ -172,7 +172,7 @@ class SourceFile:
     def after_includes(self) -> int:
         """Where declarations can be inserted: the line after the last include, or the beginning."""
         last = 0
-        for child in self.reading.unit.root.children:
+        for child in self.reading.unit.top:
             if child.kind == "INCLUSION_DIRECTIVE" and child.file == self.main:
                 last = max(last, self._line_end(child.expansion[1]))
         return last

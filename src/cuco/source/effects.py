@@ -191,6 +191,8 @@ class Effects(Launches):
         )
 
     def _window(self, name: str, node: Node, nodes: Sequence[Node], values: list[Value]) -> None:
+        if len(values) > 1:
+            self.trail.windows.append((node, values[1], nodes[1] if len(nodes) > 1 else None))
         slot = values[3].target if len(values) > 3 else None
         if slot is None:
             return

@@ -55,6 +55,7 @@ class Launches(Recorder):
             self._sizes(config[0]),
             self._sizes(config[1]),
             held.text,
+            (self._constants(config[0]), self._constants(config[1])),
         )
         return Value(node.text)
 
@@ -73,6 +74,19 @@ class Launches(Recorder):
 
     def _sizes(self, node: Node) -> tuple[str, str, str] | None:
         """x, y and z of a grid or block expression, through the declaration of a dim3 variable."""
+        inner = self._size_expression(node)
+        if inner is None:
+            return None
+        if inner.kind in ("CALL_EXPR", "INIT_LIST_EXPR") and inner.canonical_type.endswith("dim3"):
+            parts = inner.arguments if inner.kind == "CALL_EXPR" else inner.expressions
+            shown = [self.text(one) if one.span != (0, 0) else "1" for one in parts]
+            shown = [one or "1" for one in shown] + ["1", "1", "1"]
+            return shown[0], shown[1], shown[2]
+        return self.text(inner), "1", "1"
+
+    @staticmethod
+    def _size_expression(node: Node) -> Node | None:
+        """The expression that makes a grid or block size, through the declaration of a dim3 variable."""
         inner = node.strip()
         while (
             inner.kind == "CALL_EXPR"
@@ -98,12 +112,18 @@ class Launches(Recorder):
             if made is None:
                 return None
             inner = made
+        return inner
+
+    def _constants(self, node: Node) -> tuple[int | None, ...]:
+        """x, y and z of a size where they are integer constants; none for a variable that is changed
+        later."""
+        inner = self._size_expression(node)
+        if inner is None or _changed_later(node):
+            return ()
         if inner.kind in ("CALL_EXPR", "INIT_LIST_EXPR") and inner.canonical_type.endswith("dim3"):
             parts = inner.arguments if inner.kind == "CALL_EXPR" else inner.expressions
-            shown = [self.text(one) if one.span != (0, 0) else "1" for one in parts]
-            shown = [one or "1" for one in shown] + ["1", "1", "1"]
-            return shown[0], shown[1], shown[2]
-        return self.text(inner), "1", "1"
+            return tuple(1 if one.span == (0, 0) else one.constant for one in parts)
+        return (inner.constant,)
 
     def _launched(
         self,
@@ -119,6 +139,7 @@ class Launches(Recorder):
         grid_size: tuple[str, str, str] | None,
         block_size: tuple[str, str, str] | None,
         shown: str,
+        constants: tuple[tuple[int | None, ...], tuple[int | None, ...]] = ((), ()),
     ) -> None:
         kernel = callee.node if callee else None
         name = kernel.spelling if kernel is not None else shown
@@ -146,7 +167,7 @@ class Launches(Recorder):
             offset=node.span[0],
         )
         index = self._event(Event("launch", name, node.line, file=node.file))
-        self.trail.launches.append(LaunchSite(kernel, name, launch, tuple(values), index))
+        self.trail.launches.append(LaunchSite(kernel, name, launch, tuple(values), index, *constants, node))
         if kernel is None:
             self.trail.notes.setdefault(
                 f"line {node.line}: the kernel launched through `{shown}` is not known", None
@@ -202,6 +223,10 @@ class Launches(Recorder):
                 sizes[0],
                 sizes[1],
                 shown,
+                (
+                    self._constants(grid.node) if grid.node is not None else (),
+                    self._constants(block.node) if block.node is not None else (),
+                ),
             )
             return
         texts, given = self._argument_array(nodes, values, 3)
@@ -218,6 +243,7 @@ class Launches(Recorder):
             self._sizes(nodes[1]),
             self._sizes(nodes[2]),
             shown,
+            (self._constants(nodes[1]), self._constants(nodes[2])),
         )
 
     def _config_field(self, config: Value, nodes: Sequence[Node], name: str) -> Value:
@@ -243,3 +269,35 @@ class Launches(Recorder):
             texts.append(slot.text if slot else item.text)
             found.append(value or replace(item, target=None))
         return texts, found
+
+
+def _changed_later(node: Node) -> bool:
+    """Whether the dim3 variable that an expression names is assigned to anywhere in its function."""
+    named = node.strip()
+    while named.kind == "CALL_EXPR" and len(named.arguments) == 1:
+        named = named.arguments[0].strip()
+    declared = named.referenced
+    if named.kind != "DECL_REF_EXPR" or declared is None:
+        return False
+    top = node
+    while top.parent is not None and top.kind != "LAMBDA_EXPR":
+        top = top.parent
+    for part in top.walk():
+        if (
+            part.operator == "="
+            or part.kind == "COMPOUND_ASSIGNMENT_OPERATOR"
+            or part.spelling == "operator="
+        ):
+            target = part.expressions[0].strip() if part.expressions else part
+            base = (
+                target.expressions[0].strip()
+                if target.kind == "MEMBER_REF_EXPR" and target.expressions
+                else target
+            )
+            if (
+                base.kind == "DECL_REF_EXPR"
+                and base.referenced is not None
+                and base.referenced.key == declared.key
+            ):
+                return True
+    return False

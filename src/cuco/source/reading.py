@@ -20,10 +20,14 @@ from clang import cindex
 
 from cuco.errors import CompileError, MissingError, UsageError
 from cuco.source.clang_ast import Unit
+from cuco.source.prelude import Prelude
 
 _STUBS = Path(__file__).parent / "stubs"
 _CUCO_HEADERS = Path(__file__).parents[1] / "native" / "include"
 _NEARBY = ("", "include", "inc", "src", "common", "common/include", "utils")
+
+
+_PRELUDE = Prelude()
 
 
 @dataclass(frozen=True)
@@ -130,25 +134,42 @@ def read(
     content = read_source(place) if text is None else text
     headers = headers or toolchain_headers()
     nearby = _nearby_headers(place)
-    arguments = _arguments(place, headers, nearby, defines)
+    tu = _parse(place, content, headers, nearby, defines)
+    diagnostics = _diagnostics(tu)
+    own = _own_files(tu, place)
+    _judge(place, content, diagnostics, own, headers, nearby, defines)
+    unit = Unit(tu, str(place), {str(place): content.encode("utf-8")}, own)
+    return Reading(place, content, unit, own, diagnostics)
+
+
+def _parse(place: Path, content: str, headers: Headers, nearby: Sequence[str], defines: Sequence[str]) -> Any:
+    """libclang's translation unit."""
+    common = _common_arguments(headers)
+    own = [f"-I{place.parent}", *(f"-I{folder}" for folder in nearby), *(f"-D{name}" for name in defines)]
+    syntax = _STUBS / "cuda_syntax.h"
+    start = ["-include", str(syntax)] if defines else _PRELUDE.options(common, syntax)
+    options = cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD | 0x200  # 0x200: keep going
     try:
         index = cindex.Index.create()
-        options = cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD | 0x200  # 0x200: keep going
-        tu = index.parse(str(place), arguments, unsaved_files=[(str(place), content)], options=options)
+        for begin in (start, ["-include", str(syntax)]):
+            try:
+                return index.parse(
+                    str(place),
+                    [*own, *common, *begin],
+                    unsaved_files=[(str(place), content)],
+                    options=options,
+                )
+            except cindex.TranslationUnitLoadError:
+                _PRELUDE.forget(common, syntax)
     except cindex.LibclangError as error:
         raise MissingError(
             f"libclang cannot be loaded: {error}", fix="Install the libclang package"
         ) from None
-    except cindex.TranslationUnitLoadError:
-        raise UsageError(f"cannot parse {place}", fix="Give a CUDA or C++ source file") from None
-    diagnostics = _diagnostics(tu)
-    own = _own_files(tu, place)
-    _judge(place, content, diagnostics, own, headers, nearby, defines)
-    unit = Unit(tu, str(place), {str(place): content.encode("utf-8")})
-    return Reading(place, content, unit, own, diagnostics)
+    raise UsageError(f"cannot parse {place}", fix="Give a CUDA or C++ source file")
 
 
-def _arguments(place: Path, headers: Headers, nearby: Sequence[str], defines: Sequence[str]) -> list[str]:
+def _common_arguments(headers: Headers) -> list[str]:
+    """Options that are the same for every source."""
     arguments = [
         "-x",
         "cuda",
@@ -157,17 +178,12 @@ def _arguments(place: Path, headers: Headers, nearby: Sequence[str], defines: Se
         "-nocudalib",
         "-std=c++17",
         "-ferror-limit=0",
-        "-nostdinc",
-        "-nostdinc++",
-        "-Wno-everything",
-        "-DCUCO_READING=1",
-        f"-I{place.parent}",
     ]
-    arguments += [f"-D{name}" for name in defines] + [f"-I{folder}" for folder in nearby]
+    arguments += ["-nostdinc", "-nostdinc++", "-Wno-everything", "-DCUCO_READING=1"]
     arguments += [f"-I{_CUCO_HEADERS}", f"-I{_STUBS}"]
     for folder in (*headers.include_dirs, *_compiler_headers()):
         arguments += ["-isystem", str(folder)]
-    return [*arguments, "-idirafter", str(_STUBS / "fallback"), "-include", str(_STUBS / "cuda_syntax.h")]
+    return [*arguments, "-idirafter", str(_STUBS / "fallback")]
 
 
 def _nearby_headers(place: Path) -> list[str]:

@@ -13,14 +13,17 @@ from cuco.source.values import Event, Value
 
 @dataclass(frozen=True, eq=False)
 class LaunchSite:
-    """A launch as walked: the kernel's declaration (None: unknown), the launch, and per argument what it
-    leads to."""
+    """A launch as walked: the kernel's declaration (None: unknown), the launch, per argument what it
+    leads to, and the sizes that are constants."""
 
     kernel: Node | None
     name: str
     launch: Launch
     values: tuple[Value, ...]
     event: int
+    grid: tuple[int | None, ...] = ()
+    block: tuple[int | None, ...] = ()
+    node: Node | None = None
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Trail:
     elapsed: list[tuple[str, str]] = field(default_factory=list)
     comms: dict[str, None] = field(default_factory=dict)
     streams: dict[str, None] = field(default_factory=dict)
+    windows: list[tuple[Node, Value, Node | None]] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
 

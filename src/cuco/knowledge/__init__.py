@@ -1,0 +1,1 @@
+"""What CUCo knows about device-initiated communication, as data."""
