@@ -106,6 +106,7 @@ class Gpu:
         self.sms = [Sm(machine, Core(events, self.fabric, norm, memo)) for _ in range(machine.sm.count)]
         self._queue: list[tuple[int, int, Grid]] = []
         self._order = 0
+        self._freed: list[Sm] = []
         self.resident = 0
         self.occupancy: list[tuple[float, int]] = []
         self.waiting: dict[int, str] = {}
@@ -134,7 +135,7 @@ class Gpu:
         self._count(-len(grid.held))
         freed, grid.held = grid.held, []
         grid.finished = grid.ctas
-        self._dispatch(freed)
+        self._refill(freed)
         grid.on_done()
 
     def pending(self) -> list[str]:
@@ -142,6 +143,17 @@ class Gpu:
         return [
             f"{grid.label} ({grid.dispatched} of {grid.ctas} CTAs resident)" for _, _, grid in self._queue
         ]
+
+    def _refill(self, freed: list[Sm]) -> None:
+        """Dispatches to what was freed once everything that ends at this instant has ended, so that slots freed
+        together are filled SM by SM and not pairwise (on hardware no two CTAs end at the same instant)."""
+        if not self._freed:
+            self.events.at(self.events.now, self._fill)
+        self._freed += [sm for sm in freed if sm not in self._freed]
+
+    def _fill(self) -> None:
+        freed, self._freed = self._freed, []
+        self._dispatch(freed)
 
     def _dispatch(self, candidates: list[Sm]) -> None:
         while self._queue:
@@ -185,7 +197,7 @@ class Gpu:
         sm.take(grid.need, -1)
         self._count(-1)
         grid.finished += 1
-        self._dispatch([sm])
+        self._refill([sm])
         if grid.finished == grid.ctas:
             grid.on_done()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from cuco.testbed.vtime.collectives import Group
+from cuco.testbed.vtime.collectives import NAMES, Group
 from cuco.testbed.vtime.streams import Device, Item, Stream
 from cuco.testbed.vtime.timing import Interval
 from cuco.testbed.vtime.trace import HostOp, TraceError
@@ -119,6 +119,8 @@ class HostThread:
             "record": host.event_record_us, "wait_event": host.stream_wait_us,
             "memcpy": host.memcpy_us, "memset": host.memcpy_us, "host_fn": host.api_us, "api": host.api_us,
         }  # fmt: skip
+        if op.op == "api" and op.args.get("name") in NAMES:
+            return 0.0  # the collective's own record follows and has the cost
         if op.op not in costs:
             raise TraceError(f"unknown host operation '{op.op}' on rank {self.device.rank}")
         # "implicit" events stand for order that the program did not have to ask for (default streams).
