@@ -79,17 +79,19 @@ def transform(workload: str | Path, *, output: str | Path | None = None, **optio
     Returns ``{workload, candidates: [{file, accepted, stage, reason, findings, directives}]}``. The files are
     ``output`` (numbered from the second on), by default ``<name>-device.cu`` in the current folder.
     """
-    from cuco.session import Job, fast_path, make_problem
+    from cuco.session import Job, fast_path, make_problem, make_proposer
     from cuco.verify import VerifyOptions, verify
     from cuco.workload import load_workload
 
     loaded = load_workload(str(workload))
     given = make_options(**options)
     config = resolve(loaded, given, default_size=DEFAULT_SIZE)
-    problem, proposer = make_problem(Job(Path(), config, loaded))
+    job = Job(Path(), config, loaded)
+    problem = make_problem(job)
+    proposer = make_proposer(job, problem)
     base = Path(output) if output is not None else Path(f"{loaded.name}-device.cu")
     found = []
-    for index, proposal in enumerate(fast_path(Job(Path(), config, loaded), problem, proposer)):
+    for index, proposal in enumerate(fast_path(job, problem, proposer)):
         path = base if index == 0 else base.with_name(f"{base.stem}-{index + 1}{base.suffix}")
         _write(path, proposal.sources)
         verdict = verify(

@@ -109,10 +109,14 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
     from cuco.report.summary import summarise
 
     watcher.note("reading the host version")
-    problem, proposer = make_problem(job)
-    search = Search(job.folder, ledger, job.config.search, problem, proposer, watcher)
+    problem = make_problem(job)
+    search = Search(job.folder, ledger, job.config.search, problem, observer=watcher)
     try:
-        hosts = _judge_hosts(job, search, watcher)
+        watcher.note("judging the host versions")
+        hosts = _judge_hosts(job, search)
+        watcher.note("tracing who produces what is sent")
+        proposer = make_proposer(job, problem)
+        search.propose_with(proposer)
         watcher.note("fast path")
         search.judge_given(fast_path(job, problem, proposer), islands=True)
         watcher.note("searching")
@@ -139,12 +143,8 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
     return summarise(run)
 
 
-def make_problem(job: Job) -> tuple[Problem, BuiltinProposer]:
-    """The problem of a job, read from its host version, and who writes candidates for it.
-
-    Raises RejectedError where nothing communicates, or what does is out of the proposer's reach.
-    """
-    from cuco.propose.builtin import BuiltinProposer
+def make_problem(job: Job) -> Problem:
+    """The problem of a job, read from its host version. Raises RejectedError where nothing communicates."""
     from cuco.source import analyze
 
     host = job.workload.host_source
@@ -152,12 +152,35 @@ def make_problem(job: Job) -> tuple[Problem, BuiltinProposer]:
     if not graph.edges:
         raise RejectedError(f"{host} calls no NCCL communication: there is nothing to rewrite")
     contexts = {edge.id: edge_context(job.config, graph, edge.id) for edge in graph.edges}
-    proposer = BuiltinProposer(host)
+    return Problem(job.workload, graph, contexts, FUNCTION, job.config.judging())
+
+
+def make_proposer(job: Job, problem: Problem) -> BuiltinProposer:
+    """The built-in proposer, told by traced runs which thread blocks produce what is sent.
+
+    Raises RejectedError where the program is out of its reach.
+    """
+    from cuco.fastpath.tracing import find_producers
+    from cuco.propose.builtin import BuiltinProposer
+    from cuco.testbed.vtime import load_machine
+
+    config = job.config
     try:
-        proposer.units(graph)
+        found = find_producers(
+            job.workload,
+            problem.graph,
+            ranks=config.ranks,
+            lsa_team=config.lsa_team,
+            machine=load_machine(config.machine),
+            size=config.size,
+        )
     except ProposalRefused as error:
-        raise RejectedError(f"{host} cannot be rewritten by construction: {error}") from None
-    return Problem(job.workload, graph, contexts, FUNCTION, job.config.judging()), proposer
+        raise RejectedError(
+            f"{job.workload.host_source} cannot be rewritten by construction: {error}"
+        ) from None
+    return BuiltinProposer(
+        job.workload.host_source, producers=found.producers, transfer_bytes=found.transfer_bytes
+    )
 
 
 def edge_context(config: Config, graph: CommGraph, edge_id: str) -> SpaceContext:
@@ -189,8 +212,7 @@ def host_proposals(workload: Workload) -> list[Proposal]:
     ]
 
 
-def _judge_hosts(job: Job, search: Search, watcher: Watcher) -> list[Candidate]:
-    watcher.note("host versions")
+def _judge_hosts(job: Job, search: Search) -> list[Candidate]:
     hosts = search.judge_given(host_proposals(job.workload))
     first = hosts[0]
     if not first.attempt.accepted:

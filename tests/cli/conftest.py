@@ -24,10 +24,11 @@ def fake_machine(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-de
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([_FAKES, os.environ.get("PYTHONPATH", "")]))
     state = {"proposer": FakeProposer(), "evaluator": "search_fakes:evaluate", "options": {}}
 
-    def make_problem(job: session.Job):  # type: ignore[no-untyped-def]
-        problem = Problem(job.workload, None, {"ag": CONTEXT}, state["evaluator"], state["options"])  # type: ignore[arg-type]
-        return problem, state["proposer"]
+    def make_problem(job: session.Job) -> Problem:
+        contexts, options = {"ag": CONTEXT}, state["options"]
+        return Problem(job.workload, None, contexts, state["evaluator"], options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(session, "make_problem", make_problem)
+    monkeypatch.setattr(session, "make_proposer", lambda *_: state["proposer"])
     monkeypatch.setattr(session, "fast_path", lambda *_: [seed_proposal()])
     return state

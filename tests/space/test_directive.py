@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -107,15 +107,13 @@ def _defaults() -> dict:
     return {name: field.default for name, field in Directive.model_fields.items() if not field.is_required()}
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.integers(min_value=0))
-def test_neighbours_are_valid_and_different(pick: int) -> None:
+def test_neighbours_are_valid_and_different() -> None:
     context = SpaceContext(ranks=4)
-    space = list(enumerate_directives(context))
-    directive = space[pick % len(space)]
-    near = neighbours(directive, context)
-    assert near and directive not in near
-    assert all(not validate(other, context) for other in near)
+    space = list(enumerate_directives(context, {"scope": ["World"], "contexts": [None, 1]}))
+    for directive in space[:: len(space) // 6]:
+        near = neighbours(directive, context)
+        assert near and directive not in near
+        assert all(not validate(other, context) for other in near)
 
 
 def test_neighbours_reach_overlapping_placements_from_a_deferred_design() -> None:

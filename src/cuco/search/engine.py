@@ -42,7 +42,7 @@ class Search:
         ledger: Ledger,
         settings: SearchSettings,
         problem: Problem,
-        proposer: Proposer,
+        proposer: Proposer | None = None,
         observer: Observer | None = None,
         executor: ExecutorFactory = Leases,
     ) -> None:
@@ -50,9 +50,9 @@ class Search:
         self.ledger = ledger
         self.settings = settings
         self.problem = problem
-        self.proposer = proposer
         self.observer: Observer = observer or Silent()
         self._threads = ProposalThreads(proposer)
+        self._proposer = proposer
         self._leases: Executor = executor(problem.evaluator, settings.lanes, self._on_stage)
         self._failures_in_row = 0
         self._choices: Choices | None = None
@@ -101,6 +101,12 @@ class Search:
             wanted.append(attempt.id)
         self._drive(frozenset(wanted))
         return [candidate for candidate in self.ledger.candidates() if candidate.id in wanted]
+
+    def propose_with(self, proposer: Proposer) -> None:
+        """Who writes candidates from now on; ``evolve`` needs one, judging given candidates does not."""
+        self._proposer = proposer
+        self._threads = ProposalThreads(proposer)
+        self._choices = None
 
     def evolve(self) -> str:
         """Assigns and judges attempts until a budget closes or no design is left; says which."""
@@ -315,7 +321,9 @@ class Search:
 
     def _designs(self) -> Choices:
         if self._choices is None:
-            self._choices = choices_for(self.proposer, self.problem)
+            if self._proposer is None:
+                raise RuntimeError("a search needs a proposer before it can evolve")
+            self._choices = choices_for(self._proposer, self.problem)
         return self._choices
 
     def _ask(self, attempt: Attempt) -> None:

@@ -28,7 +28,7 @@ class ProposalThreads:
     The threads are daemons: a proposer that hangs does not keep the process from ending.
     """
 
-    def __init__(self, proposer: Proposer) -> None:
+    def __init__(self, proposer: Proposer | None) -> None:
         self._proposer = proposer
         self._answers: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         self.pending: set[int] = set()
@@ -39,6 +39,8 @@ class ProposalThreads:
 
     def _run(self, request: ProposalRequest) -> None:
         try:
+            if self._proposer is None:
+                raise RuntimeError("nobody proposes candidates")
             answer: Answer = self._proposer.propose(request)
         except Exception as error:  # whatever a proposer raises is an answer to be judged by the search
             answer = error

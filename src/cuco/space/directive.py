@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -144,11 +145,7 @@ class Directive(_DirectiveFields):
 
         ``notation.parse_directive`` reads it back.
         """
-        core = " | ".join(
-            "–" if getattr(self, name) is None else str(getattr(self, name)) for name in CORE_FIELDS
-        )
-        extra = "".join(f"; {name}={value}" for name, value in self.extensions().items())
-        return core + extra
+        return _key(self)
 
     def cell(self) -> tuple[str, str, str, str]:
         """The archive cell: designs of one cell are variants, of different cells different ideas."""
@@ -160,3 +157,11 @@ class Directive(_DirectiveFields):
 
     def __str__(self) -> str:
         return self.key()
+
+
+@lru_cache(maxsize=1 << 16)
+def _key(directive: Directive) -> str:
+    """The key, kept: a search asks for the same directives' keys over and over."""
+    values = (getattr(directive, name) for name in CORE_FIELDS)
+    core = " | ".join("–" if value is None else str(value) for value in values)
+    return core + "".join(f"; {name}={value}" for name, value in directive.extensions().items())
