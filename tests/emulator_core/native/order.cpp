@@ -108,7 +108,7 @@ class Wire : public Actor {
     taken_++;
     agent_add(at(mail[1 - rank()] + 8), 1, 4, stamp);
   }
-  bool idle() override { return true; }
+  bool idle() override { return !ready(); }
   std::string describe() override { return ""; }
 
  private:
@@ -130,14 +130,12 @@ void chain(EmuThread* t, const char* p) {
 }
 void chain_test() {
   Settings s = settings_for(2);
-  static Wire* wires[2];
   CHECK(run(s, module_with({kernel("chain", chain)}), [](int rank) {
     mail[rank] = device<uint32_t>(64, 0, "mail");
-    wires[rank] = new Wire(rank);
+    new Wire(rank);   // for the rest of the run
     name_words(reinterpret_cast<uint64_t>(mail[rank] + 8), 4, "signal 0");
     launch({.name = "chain", .block = 64}, ChainParams{mail[rank], nullptr, 5, static_cast<uint32_t>(rank)});
     synchronize();
-    delete wires[rank];
   }));
 }
 

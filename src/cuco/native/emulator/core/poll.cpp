@@ -65,12 +65,14 @@ void wait_for_word(Thread* t, Word& word, uint32_t site) {
 
 namespace {
 
-// Whether a thread that waits for a change may go on without one.
-bool let_go(Thread* t, bool timed, bool many) {
+// Whether a thread that waits for a change may go on: without one (free turns), or because one was withheld from it
+// (policy oldest).
+bool let_go(Thread* t, const Word* word, bool timed, bool many) {
   Poll& poll = poll_again(t, t->wait_address, t->wait_site);
   const size_t last = std::size(kFreeTurns) - (many ? 1 : 0);
-  if (timed ? !t->extra->read_clock : poll.grants >= last) return false;
-  if (!timed) poll.free_turns = kFreeTurns[poll.grants++];
+  const bool withheld = word && word->newest().serial > poll.seen;
+  if (!withheld && (timed ? !t->extra->read_clock : poll.grants >= last)) return false;
+  if (!withheld && !timed) poll.free_turns = kFreeTurns[poll.grants++];
   t->extra->read_clock = false;
   t->extra->released = true;
   make_ready(t);
@@ -85,9 +87,9 @@ bool release_pollers(bool timed) {
   for (const Block* block : resident_blocks()) waiting += block->shared_polls.size();
   const bool many = waiting > kManyWaiting;
   for (Word& word : all_words())
-    released += std::erase_if(word.waiting, [&](Thread* t) { return let_go(t, timed, many); });
+    released += std::erase_if(word.waiting, [&](Thread* t) { return let_go(t, &word, timed, many); });
   for (Block* block : resident_blocks())
-    released += std::erase_if(block->shared_polls, [&](const SharedPoll& p) { return let_go(p.thread, timed, many); });
+    released += std::erase_if(block->shared_polls, [&](const SharedPoll& p) { return let_go(p.thread, nullptr, timed, many); });
   return released > 0;
 }
 
