@@ -300,13 +300,19 @@ class Unit:
     @cached_property
     def top(self) -> list[Node]:
         """Declarations, includes and macro uses of the user's own files, in order."""
-        found = []
-        for cursor in self.tu.cursor.get_children():
-            if cursor._kind_id == _MACRO_DEFINITION:  # thousands, from system headers
-                continue
-            if _place(cursor.extent.start)[0] in self.own_files:
-                found.append(Node(cursor, self, self.root))
-        return found
+        lib, found = _lib(), []
+
+        def visit(cursor: Any, parent: Any, data: Any) -> int:
+            del parent, data
+            if cursor._kind_id != _MACRO_DEFINITION:  # thousands, from system headers
+                if not lib.clang_Location_isInSystemHeader(lib.clang_getCursorLocation(cursor)):
+                    cursor._tu = self.tu
+                    found.append(cursor)
+            return 1  # continue
+
+        lib.clang_visitChildren(self.tu.cursor, cindex.callbacks["cursor_visit"](visit), None)
+        nodes = [Node(cursor, self, self.root) for cursor in found]
+        return [node for node in nodes if node.file in self.own_files]
 
     def node(self, cursor: Any) -> Node | None:
         """The declaration's node, always the same object for the same cursor."""
