@@ -1,7 +1,5 @@
 #include "inputs.h"
 
-#include <cuda_runtime.h>
-
 #include <cstring>
 #include <stdexcept>
 
@@ -18,13 +16,9 @@ StepInputs::StepInputs(const Job &job, const std::vector<char> &payload) {
   }
   if (payload.size() != total)
     throw std::runtime_error("inputs of " + std::to_string(payload.size()) + " bytes, not " + std::to_string(total));
-  void *memory = nullptr;
-  if (cudaMallocHost(&memory, total ? total : 1) != cudaSuccess) throw std::runtime_error("no memory for inputs");
-  memory_ = static_cast<char *>(memory);
-  std::memcpy(memory_, payload.data(), total);
+  memory_ = Pinned(total);
+  std::memcpy(memory_.data(), payload.data(), total);
 }
-
-StepInputs::~StepInputs() { cudaFreeHost(memory_); }
 
 std::shared_ptr<StepInputs> Inputs::of(uint32_t step) {
   uint32_t source = job_.fixed_inputs ? 0 : step;

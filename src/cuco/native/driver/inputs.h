@@ -3,6 +3,7 @@
 #pragma once
 
 #include "job.h"
+#include "pinned.h"
 #include "wire.h"
 
 #include <map>
@@ -15,13 +16,11 @@ namespace cuco::driver {
 class StepInputs {
  public:
   StepInputs(const Job &job, const std::vector<char> &payload);   // throws std::runtime_error on a wrong size
-  ~StepInputs();
-  StepInputs(const StepInputs &) = delete;
 
-  const void *at(int rank, size_t buffer) const { return memory_ + offsets_[rank][buffer]; }
+  const void *at(int rank, size_t buffer) const { return memory_.data() + offsets_[rank][buffer]; }
 
  private:
-  char *memory_ = nullptr;
+  Pinned memory_;
   std::vector<std::vector<size_t>> offsets_;
 };
 

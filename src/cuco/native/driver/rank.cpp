@@ -104,7 +104,7 @@ void Rank::collect(uint32_t step) {
     check_cuda(platform::enqueue_hash(stream_, from, buffers[i].bytes, job_.steps[step].key, &item.hash),
                "hashing outputs", rank_);
     if (!job_.steps[step].snapshot) continue;
-    item.snapshot.resize(buffers[i].bytes);
+    item.snapshot = Pinned(buffers[i].bytes);
     check_cuda(cudaMemcpyAsync(item.snapshot.data(), from, buffers[i].bytes, cudaMemcpyDeviceToHost, stream_),
                "copying outputs", rank_);
   }
@@ -133,7 +133,7 @@ void Rank::settle(uint32_t last_step) {
   };
   for (const Evidence &item : evidence_) {
     send_hash(item, Moment::in_stream, item.hash);
-    if (!item.snapshot.empty())
+    if (item.snapshot.size())
       shared_.wire.send(Message::snapshot, {item.step, uint32_t(rank_), item.buffer}, item.snapshot.data(),
                         item.snapshot.size());
   }

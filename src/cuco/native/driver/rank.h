@@ -27,7 +27,7 @@ class Rank {
   struct Evidence {   // of one output in one step; filled in by the stream
     uint32_t step, buffer;
     uint64_t hash = 0;
-    std::vector<char> snapshot;
+    Pinned snapshot;   // empty: none is taken
   };
 
   void connect();
