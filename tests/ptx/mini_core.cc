@@ -257,6 +257,7 @@ void emu_out_of_fuel(EmuThread* t, uint32_t site) {
   yield();
 }
 void emu_remote(EmuThread*, uint64_t, uint32_t n, EmuAccess k, uint32_t) { events += "remote" + std::to_string(k) + ":" + std::to_string(n) + " "; }
+void emu_dropped_store(EmuThread*, uint64_t, uint32_t n, uint32_t) { events += "dropped" + std::to_string(n) + " "; }
 void emu_control_read(EmuThread*, uint64_t, uint32_t n, uint32_t, uint32_t) { events += "control" + std::to_string(n) + " "; }
 void emu_hook_global(EmuThread*, uint64_t, uint32_t n, EmuAccess k, uint32_t) { events += "g" + std::to_string(k) + ":" + std::to_string(n) + " "; }
 void emu_hook_shared(EmuThread*, uint64_t, uint32_t n, EmuAccess k, uint32_t) { events += "s" + std::to_string(k) + ":" + std::to_string(n) + " "; }

@@ -44,6 +44,7 @@ Memory::Memory(const Job &job, int rank) {
     void *memory = nullptr;
     check_nccl(ncclMemAlloc(&memory, std::max(buffer.bytes, kSmallestBuffer)), "allocating a buffer", rank);
     platform::name_memory(memory, buffer.name);
+    if (!job.data && buffer.bytes) platform::not_supplied(memory);
     pointers_.push_back(memory);
     add_decoys(random, job.decoys, buffer.name);
   }

@@ -57,6 +57,8 @@ cudaError_t enqueue_hash(cudaStream_t stream, const void *data, size_t bytes, co
 
 // What messages and traces call the buffer at `memory`.
 void name_memory(const void *memory, const std::string &name);
+// This memory will not hold its data in this run (timing of what is sliced): nothing may depend on its content.
+void not_supplied(const void *memory);
 
 // While set for the calling rank, calls that synchronise the device end the run with a finding that names them.
 void forbid_synchronisation(bool forbidden);

@@ -8,6 +8,7 @@
 #include "../emulator/core/finding.h"
 #include "../emulator/core/memory.h"
 #include "../emulator/core/scheduler.h"
+#include "../emulator/core/slice.h"
 #include "../emulator/core/trace.h"
 #include "../emulator/cuda/host.h"
 #include "../emulator/cuda/image.h"
@@ -216,6 +217,8 @@ cudaError_t enqueue_hash(cudaStream_t stream, const void *data, size_t bytes, co
 void name_memory(const void *memory, const std::string &name) {
   emu::memory().rename(reinterpret_cast<uint64_t>(memory), name);
 }
+
+void not_supplied(const void *memory) { emu::mark_unfilled(reinterpret_cast<uint64_t>(memory)); }
 
 void forbid_synchronisation(bool forbidden) {
   cuda::host().forbidden = forbidden ? "cuco_launch must not synchronise the device (contract 1)" : "";

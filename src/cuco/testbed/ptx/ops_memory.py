@@ -16,13 +16,13 @@ def remote_check(e: Emitter, i: Instruction) -> str:
     """All that a slice executes of an access that may be remote: what the runtime counts of it."""
     if i.name == "cp":
         size = i.operands[2]
-        bytes_, where, kind = (str(size.value) if isinstance(size, Imm) else "0"), i.operands[1], "EMU_READ"
-        address = e.address(where, "global")
+        address, bytes_ = e.address(i.operands[1], "global"), str(size.value) if isinstance(size, Imm) else "0"
     else:
         a = access_of(i)
-        bytes_, kind = str(a.bytes), "EMU_WRITE" if i.name == "st" else "EMU_READ"
-        address = e.address(i.operands[0] if i.name == "st" else i.operands[1], a.space)
-    return f"{{ const uint64_t a_ = {address}; REMOTE(a_, {bytes_}, {kind}, {e.site(i)}); }}"
+        address, bytes_ = e.address(i.operands[0] if i.name == "st" else i.operands[1], a.space), str(a.bytes)
+    if i.name == "st":
+        return f"emu_dropped_store(T_, {address}, {bytes_}, {e.site(i)});"
+    return f"{{ const uint64_t a_ = {address}; REMOTE(a_, {bytes_}, EMU_READ, {e.site(i)}); }}"
 
 
 def control_check(e: Emitter, i: Instruction, spoiled: int) -> str:

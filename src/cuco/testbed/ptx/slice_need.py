@@ -73,6 +73,7 @@ class NeedAnalysis:
             if not self._propagate() and not stores:
                 break
         self._check_memory()
+        self._check_reals()
         self._guards()
         return self.needs
 
@@ -170,15 +171,30 @@ class NeedAnalysis:
             self._keep_carry_chain(why)
         elif kind == "load":
             self.needs.checked.discard(id(i))
+            self._keep(i, why, reads(i))
             if access_of(i).space not in ("param", "const"):
                 self.needs.control.append(i)
-            self._keep(i, why, reads(i))
+                self._need_stores(i, why, user)
         elif kind == "warp":
             self._keep(i, why, reads(i))
         elif kind == "matrix":
             raise Refusal(f"a computed value ({place(i)}) reaches {why} at {place(user)}")
         else:
             self._keep(i, why, reads(i))
+
+    def _need_stores(self, load: Instruction, why: str, user: Instruction) -> None:
+        """What a control load may read must have been stored: the slice goes backwards through memory."""
+        where, size = self.flow.address(load, load.operands[1]), access_of(load).bytes
+        for store in self._writers:
+            if not self._may_meet(where, size, *self._written(store)):
+                continue
+            if store.name == "st":
+                self.needs.checked.discard(id(store))
+                self._keep(store, why, reads(store))
+            elif store.name not in ("atom", "red"):
+                raise Refusal(
+                    f"a computed value (stored at {place(store)}, loaded at {place(load)}) reaches {why} at {place(user)}"
+                )
 
     def _keep_carry_chain(self, why: str) -> None:
         if self._carry:
@@ -253,6 +269,25 @@ class NeedAnalysis:
         kinds = {self._written(i)[0].kind for i in dropped}
         self.needs.spoiled = (1 if "shared" in kinds else 0) | (2 if "local" in kinds else 0)
 
+    def _check_reals(self) -> None:
+        """Numbers in memory are data: one that decides control makes the control depend on data."""
+        origin: dict[str, Instruction] = {n: load for load in self.needs.control for n in writes(load)}
+        pending = [i for i in self.instructions if id(i) in self.needs.kept and _kind(i) == "pure"]
+        changed = True
+        while changed:
+            changed = False
+            for i in pending:
+                source = next((origin[n] for n in reads(i) if n in origin), None)
+                if source is None:
+                    continue
+                if _is_floating(i):
+                    why, user = next((self._needed[n] for n in writes(i) if n in self._needed), ("control", i))
+                    raise Refusal(f"a computed value (loaded at {place(source)}) reaches {why} at {place(user)}")
+                for n in writes(i):
+                    if n not in origin:
+                        origin[n] = source
+                        changed = True
+
     def _reason_of(self, load: Instruction) -> tuple[str, Instruction]:
         return next((self._needed[n] for n in writes(load) if n in self._needed), ("control", load))
 
@@ -309,8 +344,17 @@ class NeedAnalysis:
                     self.needs.guards[base.root] = self.needs.guards.get(base.root, False) or writing
 
 
+_FLOATING = ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2")
+
+
 def _is_floating(i: Instruction) -> bool:
-    return i.type in ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2")
+    """Whether an instruction works on floating-point numbers (moves and selections do not)."""
+    return i.name not in ("mov", "selp") and any(p in _FLOATING for p in i.parts)
+
+
+def _kind(i: Instruction) -> str:
+    entry = lookup(i)
+    return entry.kind if entry else ""
 
 
 def _accesses(i: Instruction) -> list[tuple[Operand, bool]]:

@@ -3,15 +3,27 @@
 #include "finding.h"
 #include "memory.h"
 #include "runtime.h"
+#include "slice.h"
 
 #include <cstring>
 #include <set>
+#include <unordered_set>
 
 namespace cuco::emu {
 namespace {
 
-// Allocations (by serial) into which a sliced kernel's stores were dropped.
+// Allocations (by serial) into which a sliced kernel's stores were dropped, or whose data the run was not given.
 std::set<uint64_t> hollow;
+// Single dropped stores, as blocks of 256 bytes: data and flags of one allocation can be told apart.
+constexpr int kBlockShift = 8;
+std::unordered_set<uint64_t> dropped_blocks;
+uint64_t last_dropped = 0;
+
+bool is_hollow(uint64_t address) {
+  if (dropped_blocks.count(memory().canonical(address) >> kBlockShift)) return true;
+  const Allocation* a = hollow.empty() ? nullptr : memory().find(address);
+  return a && hollow.count(a->serial);
+}
 
 }  // namespace
 
@@ -38,16 +50,28 @@ void check_slice(const GridLaunch& launch) {
   }
 }
 
+void mark_unfilled(uint64_t address) {
+  if (const Allocation* a = memory().find(address)) hollow.insert(a->serial);
+}
+
 }  // namespace cuco::emu
 
 using namespace cuco::emu;
 
+extern "C" void emu_dropped_store(EmuThread* self, uint64_t address, uint32_t size, uint32_t site) {
+  if (address - self->block->arena_lo >= self->block->arena_hi - self->block->arena_lo)
+    emu_remote(self, address, size, EMU_WRITE, site);
+  const uint64_t block = memory().canonical(address) >> kBlockShift;
+  if (block == last_dropped) return;
+  last_dropped = block;
+  dropped_blocks.insert(block);
+}
+
 extern "C" void emu_control_read(EmuThread* self, uint64_t address, uint32_t, uint32_t spoiled, uint32_t site) {
-  const Allocation* a = hollow.empty() ? nullptr : memory().find(address);
-  const bool dropped = (a && hollow.count(a->serial)) || (spoiled & 1 && Memory::in_shared(address)) ||
-                       (spoiled & 2 && Memory::in_stack(address));
+  const bool dropped = (spoiled & 1 && Memory::in_shared(address)) || (spoiled & 2 && Memory::in_stack(address)) ||
+                       is_hollow(address);
   if (dropped)
     fail_at(self, site, "unsupported", "slice",
             "the timing slice does not hold: " + memory().describe(address) +
-                " decides control or an address, but the values that a sliced kernel writes there were not computed");
+                " decides control or an address, but its value was not computed");
 }

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define EMU_ABI 2u
+#define EMU_ABI 3u
 
 // ---------------------------------------------------------------------------------------------- threads and blocks
 struct EmuBlock {                 // one per resident CTA; owned by the core; lives as long as the CTA
@@ -128,8 +128,12 @@ void emu_out_of_fuel(EmuThread*, uint32_t site);               // may raise fuel
 
 // A weak access outside the own arena (remote, or shared/local/constant through a generic address: then it is a no-op).
 void emu_remote(EmuThread*, uint64_t addr, uint32_t size, EmuAccess, uint32_t site);
+// Slice only, in place of a weak store of a computed value through an address of unknown origin: what emu_remote does for
+// a remote address, and the bytes count as not filled (see emu_control_read).
+void emu_dropped_store(EmuThread*, uint64_t addr, uint32_t size, uint32_t site);
 // Slice only, before a weak load whose value decides control, synchronisation or an address: stops the run (the slice is
-// invalid) if the memory belongs to an allocation into which a sliced kernel's stores were dropped. spoiled: bit 0, the
+// invalid) if the memory was not filled: it belongs to an allocation into which a sliced kernel's stores were dropped
+// (EmuGuard::stores), holds a dropped store, or holds data that the run was not given. spoiled: bit 0, the
 // same for shared memory; bit 1, for local memory (of this kernel, reached through a generic pointer).
 void emu_control_read(EmuThread*, uint64_t addr, uint32_t size, uint32_t spoiled, uint32_t site);
 // Hooks variant only, before the access. Strong operations and asynchronous copies are not hooked: they have their calls.
