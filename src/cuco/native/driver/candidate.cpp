@@ -93,7 +93,10 @@ void *Candidate::allocate(const cuco_ctx *ctx, size_t bytes, size_t align) {
   if (ncclMemAlloc(&memory, padded) != ncclSuccess) return nullptr;
   platform::name_memory(memory, "scratch " + std::to_string(context->allocations.size()));
   context->allocations.push_back(memory);
-  if (context->owner->job_.data) cudaMemset(memory, kStagingPoison, padded);
+  if (context->owner->job_.data) {
+    cudaMemset(memory, kStagingPoison, padded);
+    cudaStreamSynchronize(cudaStreamPerThread);   // the candidate's own streams must not overtake the poison
+  }
   uintptr_t at = reinterpret_cast<uintptr_t>(memory);
   if (align > 4096) at = (at + align - 1) & ~(uintptr_t(align) - 1);
   return reinterpret_cast<void *>(at);
