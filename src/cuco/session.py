@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuco.config import Config, write_config
-from cuco.errors import BudgetError, CucoError, MissingError, RejectedError, UsageError
+from cuco.errors import BudgetError, CucoError, InterruptedRun, MissingError, RejectedError, UsageError
 from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, ProposalRequest
 from cuco.search import store
 from cuco.search.blobs import write_atomic
@@ -126,6 +126,9 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
         for host in _reported_hosts(hosts):
             search.confirm(host, job.confirmed)
         ledger.set_meta("outcome", {"ended": ended})
+    except KeyboardInterrupt:
+        _report_anyway(job.folder)
+        raise InterruptedRun("interrupted", fix=f"Continue with: cuco resume {job.folder}") from None
     except CucoError:
         _report_anyway(job.folder)
         raise

@@ -103,6 +103,21 @@ def test_ctrl_c_and_resume(fake_machine: Any, tmp_path: Path, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out)["best"] == numbers["best"]
 
 
+def test_ctrl_c_outside_the_search_is_resumable_too(
+    fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cuco import session
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "make_proposer", interrupted)
+        assert optimize(tmp_path) == 130
+    assert f"cuco resume {tmp_path}" in capsys.readouterr().err
+    assert main(["resume", str(tmp_path), "--json"]) == 0
+
+
 def test_a_run_folder_is_never_overwritten(
     fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
