@@ -39,13 +39,21 @@ def init(
     template: Annotated[
         str, typer.Option("--from", metavar="NAME", help="The bundled workload to start from.")
     ] = "ring_shift",
+    source: Annotated[
+        Path | None,
+        typer.Option("--source", metavar="FILE", help="Your own CUDA and NCCL program to start from."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """A new workload folder that already verifies: host.cu, problem.py and workload.toml to edit."""
+    """A new workload folder: host.cu, problem.py and workload.toml to edit.
+
+    From a bundled workload it already verifies; from your own program it takes the launches and NCCL calls.
+    """
     from cuco.cli.output import emit, say
     from cuco.cli.scaffold import scaffold
+    from cuco.fastpath.adopt import adopt
 
-    files = scaffold(folder, template)
+    files = adopt(source, folder) if source is not None else scaffold(folder, template)
     if json:
         emit({"folder": str(folder), "files": files})
         return

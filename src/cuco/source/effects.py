@@ -92,6 +92,7 @@ class Effects(Launches):
             file=node.file,
             call_lines=self.frame.call_lines,
             offset=node.span[0],
+            loops=tuple(self.loop_heads),
         )
         self.trail.edges.append(edge)
         reads = values[shape.send].buffers if shape.send is not None and shape.send < len(values) else ()

@@ -52,6 +52,7 @@ class Launch(_Model):
     call_lines: tuple[int, ...] = ()
     file: str = ""
     offset: int = 0
+    loops: tuple[str, ...] = ()
 
 
 class Kernel(_Model):
@@ -98,6 +99,7 @@ class Edge(_Model):
     file: str = ""
     call_lines: tuple[int, ...] = ()
     offset: int = 0
+    loops: tuple[str, ...] = ()
 
 
 class Buffer(_Model):

@@ -165,6 +165,7 @@ class Launches(Recorder):
             call_lines=self.frame.call_lines,
             file=node.file,
             offset=node.span[0],
+            loops=tuple(self.loop_heads),
         )
         index = self._event(Event("launch", name, node.line, file=node.file))
         self.trail.launches.append(LaunchSite(kernel, name, launch, tuple(values), index, *constants, node))

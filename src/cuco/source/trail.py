@@ -75,6 +75,7 @@ class Recorder(Expressions):
         self.entered: set[str] = set()
         self.frames = self.calls = self.conditions = self.loop_count = 0
         self.loops: list[int] = []
+        self.loop_heads: list[str] = []
         self.root = self.function_name = ""
         self._group_depth, self._groups = 0, 0
         self._group: int | None = None
@@ -173,3 +174,13 @@ def _either(first: Value, second: Value) -> Value:
 def _both_names(first: str | None, second: str | None) -> str | None:
     names = [*(first or "").split("|"), *(second or "").split("|")]
     return "|".join(dict.fromkeys(name for name in names if name)) or None
+
+
+def loop_head(text: str) -> str:
+    """``for (...)`` or ``while (...)`` at the beginning of a loop's text; of a do loop its first word."""
+    depth = 0
+    for index, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == ")" and depth == 0:
+            return text[: index + 1] if text.startswith(("for", "while")) else "do"
+    return ""

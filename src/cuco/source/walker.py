@@ -11,6 +11,7 @@ from __future__ import annotations
 from cuco.source.calls import Calls
 from cuco.source.clang_ast import LOOPS, Node
 from cuco.source.expressions import leads_to_data
+from cuco.source.trail import loop_head
 from cuco.source.values import Frame, Memory, Slot, Value
 
 
@@ -111,6 +112,7 @@ class Walker(Calls):
             return
         self.loop_count += 1
         self.loops.append(self.loop_count)
+        self.loop_heads.append(loop_head(self.text(node)))
         before = self._pointers()
         start, counts, groups = self.mark(), dict(self._counts), self._groups
         self._turn(kids)
@@ -125,6 +127,7 @@ class Walker(Calls):
             self._counts, self.loop_count = after, loops
             self._groups = groups + (self._groups - groups) // 2
         self.loops.pop()
+        self.loop_heads.pop()
 
     def _turn(self, kids: list[Node]) -> None:
         for child in kids:
