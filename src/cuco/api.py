@@ -22,6 +22,9 @@ DEFAULT_SIZE = "full"
 class Quiet:
     """A watcher that says nothing."""
 
+    def known(self, attempt: Attempt, verdict: Verdict | None) -> None:
+        pass
+
     def changed(self, attempt: Attempt, verdict: Verdict | None) -> None:
         pass
 

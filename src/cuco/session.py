@@ -23,7 +23,7 @@ from cuco.search.judging import FUNCTION
 from cuco.search.ledger import Ledger
 from cuco.search.population import rank_key
 from cuco.search.problem import Observer, Problem
-from cuco.search.records import Candidate
+from cuco.search.records import QUICK, Attempt, Candidate, Verdict
 from cuco.space.context import SpaceContext, make_context
 from cuco.space.dimensions import Backend
 
@@ -43,6 +43,9 @@ class Watcher(Observer, Protocol):
 
     def note(self, text: str) -> None:
         """One line for people."""
+
+    def known(self, attempt: Attempt, verdict: Verdict | None) -> None:
+        """What an earlier session of the same run did."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,8 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
     watcher.note("reading the host version")
     problem = make_problem(job)
     search = Search(job.folder, ledger, job.config.search, problem, observer=watcher)
+    for candidate in ledger.candidates():
+        watcher.known(candidate.attempt, candidate.verdicts.get(QUICK))
     try:
         watcher.note("judging the host versions")
         hosts = _judge_hosts(job, search)

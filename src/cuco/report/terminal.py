@@ -31,6 +31,7 @@ class Watch:
         self._live_wanted = sys.stderr.isatty() if live is None else live
         self._attempts: dict[int, Attempt] = {}
         self._times: dict[int, float] = {}
+        self._floor: float | None = None
         self._note = ""
         self._began = time.monotonic()
         self._live: Any = None
@@ -54,10 +55,15 @@ class Watch:
 
     # The search tells
 
-    def changed(self, attempt: Attempt, verdict: Verdict | None) -> None:
+    def known(self, attempt: Attempt, verdict: Verdict | None) -> None:
+        """Takes in what an earlier session did."""
         self._attempts[attempt.number] = attempt
         if verdict is not None and verdict.accepted and verdict.us is not None:
             self._times[attempt.number] = verdict.us
+            self._floor = verdict.data.get("floor_us", self._floor)
+
+    def changed(self, attempt: Attempt, verdict: Verdict | None) -> None:
+        self.known(attempt, verdict)
         if attempt.ended and not self._live_wanted:
             print(self._line(attempt), file=sys.stderr)
 
@@ -137,6 +143,8 @@ class Watch:
         if best is not None:
             gain = f", {min(hosts) / self._times[best]:.2f}× of it" if hosts else ""
             parts.append(f"best candidate {microseconds(self._times[best])}{gain} (quick cascade)")
+        if self._floor:
+            parts.append(f"limit {microseconds(self._floor)}")
         return " · ".join([*parts, self._note] if self._note else parts)
 
 
