@@ -85,15 +85,31 @@ void Clock::add(StreamId stream, uint64_t op) {
   else streams_.insert(it, {stream, op});
 }
 
-// Two passes over sorted vectors; entries of launches that a stream component covers are dropped on the way.
+// Merges sorted vectors; entries of launches that a stream component covers are dropped on the way. Most joins bring
+// nothing new (many threads learn the same), which is found out without building anything.
 void Clock::join(const Clock& other) {
   for (const Done& d : other.streams_) add(d.stream, d.op);
-  if (other.entries_.empty()) return;
+  AgentId last = kNoAgent;
+  bool covered = false;   // entries of one agent are neighbours: one look-up for all of them
+  auto is_covered = [&](const Entry& e) {
+    const AgentId agent = static_cast<AgentId>(e.key >> 32);
+    if (agent == last) return covered;
+    const AgentInfo& info = agent_info(agent);
+    last = agent;
+    covered = contains(info.stream, info.op);
+    return covered;
+  };
+  auto mine = entries_.begin();
+  const bool news = std::any_of(other.entries_.begin(), other.entries_.end(), [&](const Entry& e) {
+    while (mine != entries_.end() && mine->key < e.key) ++mine;
+    if (mine != entries_.end() && mine->key == e.key && mine->tick >= e.tick) return false;
+    return !is_covered(e);
+  });
+  if (!news) return;
   std::vector<Entry> merged;
   merged.reserve(entries_.size() + other.entries_.size());
   auto keep = [&](const Entry& e) {
-    const AgentInfo& info = agent_info(static_cast<AgentId>(e.key >> 32));
-    if (!contains(info.stream, info.op)) merged.push_back(e);
+    if (!is_covered(e)) merged.push_back(e);
   };
   auto a = entries_.begin();
   auto b = other.entries_.begin();

@@ -166,7 +166,8 @@ bool finished(const Scheduler::Impl& state) {
 
 // Nothing is ready. True if something has been found to go on with.
 bool unstick(Scheduler::Impl& state) {
-  return recheck_words() || release_pollers(false) || step_lazy_actor(state) || release_held_rank(state) ||
+  // Pollers come last: thousands of turns of a spin are dear, and whatever else goes on ends most of them.
+  return recheck_words() || step_lazy_actor(state) || release_held_rank(state) || release_pollers(false) ||
          force_pollers(state);
 }
 

@@ -1,9 +1,9 @@
 // The one seeded scheduler: host fibers, CTAs and actors (stream heads, NICs) on one OS thread, in rounds.
 //
 // A round runs once everything that is ready, in seeded order. When nothing is ready the run is stuck: in this order,
-// polls that a weak store may have satisfied are looked at again, pollers get a stale answer once, sleepers' time comes,
-// lazy actors act, and held ranks are released. If none of that helps, it is a deadlock, and fail() explains who waits
-// for what.
+// polls that a weak store may have satisfied are looked at again, lazy actors act, held ranks are released, pollers get
+// stale answers for a number of turns, and sleepers' time comes. If none of that helps, it is a deadlock, and fail()
+// explains who waits for what.
 #pragma once
 
 #include "random.h"
