@@ -85,8 +85,11 @@ def trace_of(
         reason = slice_refusal(workload, source, built, setting)
         if not reason:
             params = workload.params(size, overrides)
-            trace = execute(workload, built, params, setting)
-            return Traced(trace, size, params, True, "", time.monotonic() - started)
+            try:
+                trace = execute(workload, built, params, setting)
+                return Traced(trace, size, params, True, "", time.monotonic() - started)
+            except MeasurementRejected as error:
+                reason = slice_fault(error)
     used, params = _affordable(workload, size, overrides, setting.ranks)
     built = build_candidate(source, variant="plain", include=workload.include_dirs)
     trace = execute(workload, built, params, setting)
@@ -133,12 +136,23 @@ def slice_refusal(workload: Workload, source: Path, built: Build, setting: Setti
     def prove(folder: Path) -> None:
         plain = build_candidate(source, variant="plain", include=workload.include_dirs)
         whole = execute(workload, plain, params, setting)
-        sliced = execute(workload, built, params, setting)
-        reason = heavy_refusal(whole, built.refusals) or first_difference(whole, sliced)
+        try:
+            sliced = execute(workload, built, params, setting)
+            reason = heavy_refusal(whole, built.refusals) or first_difference(whole, sliced)
+        except MeasurementRejected as error:
+            reason = slice_fault(error)
         (folder / "reason.txt").write_text(reason, encoding="utf-8")
 
     entry = Cache().obtain("slice-proof", key, prove)
     return (entry / "reason.txt").read_text(encoding="utf-8")
+
+
+def slice_fault(error: MeasurementRejected) -> str:
+    """Why the slice itself failed: no fault of the candidate, so it is run whole. Other findings are raised on."""
+    for finding in error.findings:
+        if (finding.kind, finding.rule) != ("unsupported", "slice"):
+            raise error
+    return str(error.findings[0].message)
 
 
 def heavy_refusal(trace: Trace, refusals: Mapping[str, str]) -> str:
