@@ -1,4 +1,6 @@
-"""Exact reference rounding for floating formats, in rationals: independent of any hardware or library rounding."""
+"""Exact reference rounding for floating formats, in rationals: independent of any hardware or library
+rounding.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def decode(code: int, f: Format) -> Fraction | None:
     return sign * Fraction(m + (1 << f.mantissa)) * Fraction(2) ** (e - f.bias - f.mantissa)
 
 
-def encode(x: Fraction, f: Format, mode: str = "rn", negative_zero: bool = False, satfinite: bool = False) -> int:
+def encode(
+    x: Fraction, f: Format, mode: str = "rn", negative_zero: bool = False, satfinite: bool = False
+) -> int:
     """The code of x rounded by mode (rn, rz, rm, rp, rna)."""
     sign = 1 << (f.bits - 1) if x < 0 or (x == 0 and negative_zero) else 0
     if x == 0:

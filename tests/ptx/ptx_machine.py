@@ -1,4 +1,6 @@
-"""Executes PTX text: translate, compile, run on the small core of mini_core.cc. Helper of the tests in this folder."""
+"""Executes PTX text: translate, compile, run on the small core of mini_core.cc. Helper of the tests in this
+folder.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +44,10 @@ class Program:
         self.library = ctypes.CDLL(str(library))
         self.library.emu_module.restype = ctypes.c_void_p
         self.module = ctypes.c_void_p(self.library.emu_module())
+        self.load()
+
+    def load(self) -> None:
+        """Fresh globals; the small core holds those of one module at a time."""
         self.core.mini_load(self.module)
 
     def global_bytes(self, name: str, size: int) -> bytes:
@@ -59,6 +66,7 @@ class Program:
         shared: int = 0,
         arena: tuple[int, int] = (0, 2**64 - 1),
     ) -> Result:
+        self.load()
         info = next(k for k in self.translation.kernels if k.name == kernel)
         size = max((o + s for o, s, _ in info.parameters), default=1)
         params = bytearray(size)
@@ -92,12 +100,26 @@ class Program:
             for name, amount in amounts.items():
                 classes[name] += int(count) * amount
         failure = self._text("mini_failure") if code else ""
-        return Result(failure, self._text("mini_events"), self._text("mini_printed"), blocks, classes, progress.value)
+        return Result(
+            failure, self._text("mini_events"), self._text("mini_printed"), blocks, classes, progress.value
+        )
 
     def _text(self, name: str) -> str:
         function = getattr(self.core, name)
         function.restype = ctypes.c_char_p
         return str(function().decode())
+
+
+class Part(Program):
+    """One kernel of a batch, under its own name `k`."""
+
+    def __init__(self, whole: Program, name: str) -> None:
+        self.__dict__.update(whole.__dict__)
+        self.name = name
+
+    def run(self, kernel: str, args: Sequence[Argument], **launch: Any) -> Result:
+        assert kernel == "k"
+        return super().run(self.name, args, **launch)
 
 
 class Machine:
@@ -106,6 +128,7 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.count = 0
+        self.built: dict[tuple[str, str], Program] = {}
         core = folder / "mini_core.so"
         sources = [HERE / "mini_core.cc", ISA / "matrix.cc", ISA / "matrix_move.cc"]
         flags = [*RUNTIME_CXX_FLAGS, "-shared", f"-I{ISA}"]
@@ -113,6 +136,11 @@ class Machine:
         self.core = ctypes.CDLL(str(core), mode=ctypes.RTLD_GLOBAL)
 
     def build(self, ptx: str, *, variant: str = "plain") -> Program:
+        """A program for this text; equal texts are compiled once."""
+        known = self.built.get((ptx, variant))
+        if known is not None:
+            known.load()
+            return known
         self.count += 1
         translation = translate(ptx, variant=variant, source_name="test")  # type: ignore[arg-type]
         source = self.folder / f"m{self.count}.cpp"
@@ -121,10 +149,21 @@ class Machine:
         command = ["g++", *CXX_FLAGS, "-g0", f"-I{ISA}", str(source), "-o", str(library), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        return Program(self.core, library, translation)
+        program = self.built[ptx, variant] = Program(self.core, library, translation)
+        return program
+
+    def batch(self, texts: Sequence[str]) -> None:
+        """Compile texts that each have one kernel `k` as one module; `build` then finds them by their text."""
+        names = {text: f"k{n}" for n, text in enumerate(dict.fromkeys(texts))}
+        bodies = (
+            text.removeprefix(HEADER).replace(".entry k(", f".entry {name}(") for text, name in names.items()
+        )
+        program = self.build(HEADER + "".join(bodies))
+        for text, name in names.items():
+            self.built[text, "plain"] = Part(program, name)
 
 
-# ------------------------------------------------------------------------------------------------ one opcode at a time
+# -------------------- one opcode at a time
 _REGISTER = {1: "b16", 2: "b16", 4: "b32", 8: "b64", 16: "b128"}
 _DTYPE = {
     "b8": np.uint8, "u8": np.uint8, "s8": np.int8, "b16": np.uint16, "u16": np.uint16, "s16": np.int16,
@@ -135,7 +174,9 @@ _DTYPE = {
 
 @dataclass(frozen=True)
 class Case:
-    """`code` names its inputs a, b, c, ... and its outputs d (and e); types are those of the arrays they live in."""
+    """`code` names its inputs a, b, c, ... and its outputs d (and e); types are those of the arrays they
+    live in.
+    """
 
     code: str
     inputs: tuple[str, ...]
@@ -165,14 +206,18 @@ def case_kernel(name: str, case: Case) -> str:
     lines += [_declare(x, k) for x, k in zip(outs, case.outputs, strict=True)]
     lines.append("mov.u32 x_, %tid.x; mov.u32 y_, %ctaid.x; mov.u32 z_, %ntid.x; mad.lo.u32 i_, y_, z_, x_;")
     for x, kind in zip(names, case.inputs, strict=True):
-        lines.append(f"mul.wide.u32 o_, i_, {_DTYPE_SIZE[kind]}; ld.param.u64 p_, [p_{x}]; add.u64 p_, p_, o_;")
+        lines.append(
+            f"mul.wide.u32 o_, i_, {_DTYPE_SIZE[kind]}; ld.param.u64 p_, [p_{x}]; add.u64 p_, p_, o_;"
+        )
         if kind == "pred":
             lines.append(f"ld.global.u32 x_, [p_]; setp.ne.u32 {x}, x_, 0;")
         else:
             lines.append(f"ld.global.{kind} {x}, [p_];")
     lines.append(case.code)
     for x, kind in zip(outs, case.outputs, strict=True):
-        lines.append(f"mul.wide.u32 o_, i_, {_DTYPE_SIZE[kind]}; ld.param.u64 p_, [p_{x}]; add.u64 p_, p_, o_;")
+        lines.append(
+            f"mul.wide.u32 o_, i_, {_DTYPE_SIZE[kind]}; ld.param.u64 p_, [p_{x}]; add.u64 p_, p_, o_;"
+        )
         if kind == "pred":
             lines.append(f"selp.u32 x_, 1, 0, {x}; st.global.u32 [p_], x_;")
         else:

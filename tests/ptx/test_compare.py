@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """setp, set, selp, slct and mov."""
 
 from __future__ import annotations
@@ -133,8 +134,12 @@ def test_select_and_move(run: CaseRunner) -> None:
     assert np.array_equal(run(cases[2], h[0], h[1], f)[0], np.where(f >= 0, h[0], h[1]))
     assert np.array_equal(run(cases[3], h[0], h[1])[0], h[1].astype(np.uint64) << np.uint64(32) | h[0])
     d, e = run(cases[4], w[0])
-    assert np.array_equal(d, w[0].astype(np.uint32)) and np.array_equal(e, (w[0] >> np.uint64(32)).astype(np.uint32))
-    assert np.array_equal(run(cases[5], h[0] & 0xFFFF, h[1] & 0xFFFF)[0], (h[1] & 0xFFFF) << 16 | h[0] & 0xFFFF)
+    assert np.array_equal(d, w[0].astype(np.uint32)) and np.array_equal(
+        e, (w[0] >> np.uint64(32)).astype(np.uint32)
+    )
+    assert np.array_equal(
+        run(cases[5], h[0] & 0xFFFF, h[1] & 0xFFFF)[0], (h[1] & 0xFFFF) << 16 | h[0] & 0xFFFF
+    )
     d, e = run(cases[6], h[0])
     assert np.array_equal(d, h[0] & 0xFFFF) and np.array_equal(e, h[0] >> 16)
     assert np.array_equal(run(cases[7], h[0])[0], h[0] >> 16)

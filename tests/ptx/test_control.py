@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """Branches, predicates, calls, locations, unsupported opcodes, traps and counters."""
 
 from __future__ import annotations
@@ -43,9 +44,7 @@ def test_divergent_loops_and_exact_block_counts(machine: Machine) -> None:
     result = program.run("collatz", [out, values], block=(64, 1, 1))
     want = [collatz(int(v)) for v in values]
     assert not result.failure and out.tolist() == want
-    odd = sum(
-        1 for v in values for n in path(int(v)) if n % 2 and n != 1
-    )
+    odd = sum(1 for v in values for n in path(int(v)) if n % 2 and n != 1)
     total = sum(want)
     counts = sorted(int(c) for c in result.blocks)
     assert counts == sorted([64, total + 64, total, odd, total - odd, total, 64])
@@ -132,7 +131,9 @@ def test_branch_tables(machine: Machine) -> None:
     out = np.zeros(3, np.uint32)
     assert not program.run("switch", [out], block=(3, 1, 1)).failure
     assert out.tolist() == [10, 20, 30]
-    assert "index outside its table" in program.run("switch", [np.zeros(4, np.uint32)], block=(4, 1, 1)).failure
+    assert (
+        "index outside its table" in program.run("switch", [np.zeros(4, np.uint32)], block=(4, 1, 1)).failure
+    )
 
 
 def test_exited_threads_leave_barriers(machine: Machine) -> None:
@@ -182,7 +183,12 @@ def test_unsupported_stops_only_when_reached_and_names_both_lines(machine: Machi
     out = np.zeros(1, np.uint32)
     assert not program.run("k", [out, 0], block=(1, 1, 1)).failure and out[0] == 1
     failure = program.run("k", [out, 1], block=(1, 1, 1)).failure
-    assert "unsupported" in failure and "wgmma" in failure and "/src/helper.h:5" in failure and "ptx 13," in failure
+    assert (
+        "unsupported" in failure
+        and "wgmma" in failure
+        and "/src/helper.h:5" in failure
+        and "ptx 13," in failure
+    )
 
 
 def test_sites_carry_the_chain_of_inlined_calls(machine: Machine) -> None:
@@ -268,5 +274,22 @@ def test_special_registers(machine: Machine) -> None:
         lane = t % 32
         bit, full = 1 << lane, 2**32 - 1
         below = bit - 1
-        want = [lane, t // 32, 2, below, below | bit, bit, full & ~below, full & ~(below | bit), 2, 1, 0, 0x11223344, 1, 0, 1, 1]
+        want = [
+            lane,
+            t // 32,
+            2,
+            below,
+            below | bit,
+            bit,
+            full & ~below,
+            full & ~(below | bit),
+            2,
+            1,
+            0,
+            0x11223344,
+            1,
+            0,
+            1,
+            1,
+        ]
         assert out[t].tolist() == want

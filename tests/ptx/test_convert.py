@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """cvt in all its forms, against exact rationals."""
 
 from __future__ import annotations
@@ -128,9 +129,11 @@ def test_real_to_integer_clamps(run: CaseRunner, row: Row) -> None:
 def test_integer_to_real(run: CaseRunner, row: Row) -> None:
     case, source, to, mode = row
     values = int_samples(source)
-    (got,) = run(case, np.array([v & 0xFFFF if BITS[source] <= 16 else v for v in values], dtype=object)) if BITS[
-        source
-    ] <= 16 else run(case, np.array([v % (1 << BITS[source]) for v in values], dtype=object))
+    (got,) = (
+        run(case, np.array([v & 0xFFFF if BITS[source] <= 16 else v for v in values], dtype=object))
+        if BITS[source] <= 16
+        else run(case, np.array([v % (1 << BITS[source]) for v in values], dtype=object))
+    )
     for v, code in zip(values, got, strict=True):
         assert int(code) == encode(Fraction(v), FORMATS[to], mode), (v, hex(int(code)))
 
@@ -198,14 +201,19 @@ def test_fp8_pairs_agree_with_ml_dtypes(run: CaseRunner) -> None:
         value = got.view(np.float16)
         assert np.array_equal(value, want, equal_nan=True)
     halves = np.random.default_rng(1).normal(0, 40, 2 * COUNT).astype(np.float16)
-    for case, kind, most in ((EXTRA[2], ml_dtypes.float8_e4m3fn, 448), (EXTRA[3], ml_dtypes.float8_e5m2, 57344)):
+    for case, kind, most in (
+        (EXTRA[2], ml_dtypes.float8_e4m3fn, 448),
+        (EXTRA[3], ml_dtypes.float8_e5m2, 57344),
+    ):
         (got,) = run(case, halves.view(np.uint32))
         want8 = np.clip(halves, -most, most).astype(kind).view(np.uint8)
         assert np.array_equal(got.view(np.uint8), want8)
 
 
 def test_pack_saturates_and_concatenates(run: CaseRunner) -> None:
-    a, b, c = (np.array([v * 77777 % (1 << 20) - (1 << 19) for v in range(n, n + COUNT)]) for n in (0, 999, 5))
+    a, b, c = (
+        np.array([v * 77777 % (1 << 20) - (1 << 19) for v in range(n, n + COUNT)]) for n in (0, 999, 5)
+    )
     (got,) = run(EXTRA[4], a, b)
     for x, y, v in zip(a, b, got, strict=True):
         x16, y16 = (max(-32768, min(32767, int(z))) & 0xFFFF for z in (x, y))

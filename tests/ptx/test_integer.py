@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """Integer and bit instructions against Python's unbounded integers."""
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ def logic() -> list[tuple[Case, Fn]]:
 
 
 def lop3(a: int, b: int, c: int) -> int:
-    return sum((0x96 >> (((a >> i & 1) << 2) | ((b >> i & 1) << 1) | (c >> i & 1)) & 1) << i for i in range(32))
+    return sum(
+        (0x96 >> (((a >> i & 1) << 2) | ((b >> i & 1) << 1) | (c >> i & 1)) & 1) << i for i in range(32)
+    )
 
 
 def bfe(a: int, p: int, n: int, k: str) -> int:
@@ -140,9 +143,18 @@ def bits_table() -> list[tuple[Case, Fn]]:
         (Case("lop3.b32 d, a, b, c, 0x96;", ("b32",) * 3), lop3),
         (Case("prmt.b32 d, a, b, c;", ("b32",) * 3), prmt),
         (Case("prmt.b32.f4e d, a, b, c;", ("b32",) * 3), lambda a, b, c: (b << 32 | a) >> 8 * (c & 3)),
-        (Case("prmt.b32.rc8 d, a, b, c;", ("b32",) * 3), lambda a, b, c: (a >> 8 * (c & 3) & 255) * 0x01010101),
-        (Case("prmt.b32.rc16 d, a, b, c;", ("b32",) * 3), lambda a, b, c: (a >> 16 * (c & 1) & 65535) * 0x10001),
-        (Case("shf.l.clamp.b32 d, a, b, c;", ("b32",) * 3), lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32),
+        (
+            Case("prmt.b32.rc8 d, a, b, c;", ("b32",) * 3),
+            lambda a, b, c: (a >> 8 * (c & 3) & 255) * 0x01010101,
+        ),
+        (
+            Case("prmt.b32.rc16 d, a, b, c;", ("b32",) * 3),
+            lambda a, b, c: (a >> 16 * (c & 1) & 65535) * 0x10001,
+        ),
+        (
+            Case("shf.l.clamp.b32 d, a, b, c;", ("b32",) * 3),
+            lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32,
+        ),
         (Case("shf.l.wrap.b32 d, a, b, c;", ("b32",) * 3), lambda a, b, c: (b << 32 | a) << (c & 31) >> 32),
         (Case("shf.r.clamp.b32 d, a, b, c;", ("b32",) * 3), lambda a, b, c: (b << 32 | a) >> min(c, 32)),
         (Case("shf.r.wrap.b32 d, a, b, c;", ("b32",) * 3), lambda a, b, c: (b << 32 | a) >> (c & 31)),
@@ -156,14 +168,19 @@ def bits_table() -> list[tuple[Case, Fn]]:
         (Case("bfind.s32 d, a;", ("s32",)), lambda a: (~a if a < 0 else a).bit_length() - 1),
         (Case("bfind.u64 d, a;", ("u64",)), lambda a: a.bit_length() - 1),
         (Case("bfind.shiftamt.u32 d, a;", ("u32",)), lambda a: 32 - a.bit_length() if a else -1),
-        (Case("bmsk.clamp.b32 d, a, b;", ("b32",) * 2), lambda a, b: ((1 << min(b, 32)) - 1) << a if a < 32 else 0),
+        (
+            Case("bmsk.clamp.b32 d, a, b;", ("b32",) * 2),
+            lambda a, b: ((1 << min(b, 32)) - 1) << a if a < 32 else 0,
+        ),
         (Case("bmsk.wrap.b32 d, a, b;", ("b32",) * 2), lambda a, b: ((1 << (b & 31)) - 1) << (a & 31)),
         (Case("szext.clamp.u32 d, a, b;", ("u32",) * 2), lambda a, n: a & ((1 << min(n, 32)) - 1)),
         (Case("szext.wrap.s32 d, a, b;", ("s32", "u32")), lambda a, n: szext(a, n & 31)),
         (Case("fns.b32 d, a, b, c;", ("b32", "b32", "s32")), fns),
     ]
     for k in ("u32", "s32", "u64", "s64"):
-        table.append((Case(f"bfe.{k} d, a, b, c;", (k, "u32", "u32"), (k,)), lambda a, p, n, k=k: bfe(a, p, n, k)))
+        table.append(
+            (Case(f"bfe.{k} d, a, b, c;", (k, "u32", "u32"), (k,)), lambda a, p, n, k=k: bfe(a, p, n, k))
+        )
     for k in ("b32", "b64"):
         case = Case(f"bfi.{k} d, a, b, c, f;", (k, k, "u32", "u32"), (k,))
         table.append((case, lambda a, b, p, n, k=k: bfi(a, b, p, n, k)))
@@ -189,15 +206,19 @@ def dots() -> list[tuple[Case, Fn]]:
             sx, sy = x == "s32", y == "s32"
             case = Case(f"dp4a.{x}.{y} d, a, b, c;", ("b32",) * 3)
             table.append(
-                (case, lambda a, b, c, sx=sx, sy=sy: c + sum(byte(a, i, sx) * byte(b, i, sy) for i in range(4)))
+                (
+                    case,
+                    lambda a, b, c, sx=sx, sy=sy: c + sum(byte(a, i, sx) * byte(b, i, sy) for i in range(4)),
+                )
             )
             for half, base in (("lo", 0), ("hi", 2)):
                 case = Case(f"dp2a.{half}.{x}.{y} d, a, b, c;", ("b32",) * 3)
                 table.append(
                     (
                         case,
-                        lambda a, b, c, sx=sx, sy=sy, o=base: c
-                        + sum(byte(a, i, sx, 16) * byte(b, i + o, sy) for i in range(2)),
+                        lambda a, b, c, sx=sx, sy=sy, o=base: (
+                            c + sum(byte(a, i, sx, 16) * byte(b, i + o, sy) for i in range(2))
+                        ),
                     )
                 )
     return table
@@ -257,7 +278,10 @@ def samples(kind: str, count: int, seed: int) -> list[int]:
     rng = random.Random(f"{kind}{seed}")
     bits = BITS[kind]
     corners = [0, 1, 2, 31, 32, 33, 63, 64, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, 255, 256]
-    raw = [rng.choice(corners) if rng.random() < 0.3 else rng.getrandbits(rng.randint(1, bits)) for _ in range(count)]
+    raw = [
+        rng.choice(corners) if rng.random() < 0.3 else rng.getrandbits(rng.randint(1, bits))
+        for _ in range(count)
+    ]
     return [wrap(v, kind) for v in raw]
 
 

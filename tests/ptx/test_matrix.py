@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """Matrix instructions against numpy, with fragments laid out by an independent reading of the PTX manual."""
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ def lanes() -> list[tuple[int, int, int]]:
 
 
 def split_ab(matrix: np.ndarray, rows: int, packed: int, transpose: bool) -> np.ndarray:
-    """Fragments of A (or of B transposed): [lane, register, element]. `packed` neighbours along k per register."""
+    """Fragments of A (or of B transposed): [lane, register, element]. `packed` neighbours along k per
+    register.
+    """
     m = matrix.T if transpose else matrix
     k, halves = m.shape[1], rows // 8
     out = np.zeros((32, halves * k // (4 * packed), packed), m.dtype)
@@ -30,17 +33,21 @@ def c_index(rows: int) -> list[list[tuple[int, int]]]:
 
 
 def mma_text(op: str, na: int, nb: int, nc: int, kind: str, whole: str) -> str:
-    """Each thread loads its A, B and C registers from consecutive memory, multiplies twice (C += A*B), stores C."""
+    """Each thread loads its A, B and C registers from consecutive memory, multiplies twice (C += A*B),
+    stores C.
+    """
     size = {"b32": 4, "f32": 4, "f64": 8, "s32": 4}
     regs = {"b32": ".b32", "f32": ".f32", "f64": ".f64", "s32": ".b32"}
     lines = [
-        f".visible .entry k(.param .u64 out, .param .u64 pa, .param .u64 pb, .param .u64 pc) {{ .reg .b64 p, o; .reg .b32 t;",
+        ".visible .entry k(.param .u64 out, .param .u64 pa, .param .u64 pb, .param .u64 pc) { .reg .b64 p, o; .reg .b32 t;",
         f".reg {regs[whole]} a<{na}>, b<{nb}>; .reg {regs[kind]} c<{nc}>; mov.u32 t, %tid.x;",
     ]
     for name, n, k in (("a", na, whole), ("b", nb, whole), ("c", nc, kind)):
         lines.append(f"ld.param.u64 p, [p{name}]; mul.wide.u32 o, t, {n * size[k]}; add.u64 p, p, o;")
         lines += [f"ld.global.{k} {name}{i}, [p+{i * size[k]}];" for i in range(n)]
-    vector = {x: "{" + ", ".join(f"{x}{i}" for i in range(n)) + "}" for x, n in (("a", na), ("b", nb), ("c", nc))}
+    vector = {
+        x: "{" + ", ".join(f"{x}{i}" for i in range(n)) + "}" for x, n in (("a", na), ("b", nb), ("c", nc))
+    }
     lines += [f"{op} {vector['c']}, {vector['a']}, {vector['b']}, {vector['c']};"] * 2
     lines.append(f"ld.param.u64 p, [out]; mul.wide.u32 o, t, {nc * size[kind]}; add.u64 p, p, o;")
     lines += [f"st.global.{kind} [p+{i * size[kind]}], c{i};" for i in range(nc)]
@@ -68,6 +75,21 @@ def small(shape: tuple[int, int], kind: str, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(low, 4, shape).astype(TYPES[kind][0])
 
 
+def mma_case(shape: tuple[int, int, str, str, str]) -> str:
+    """The text of a case: registers per lane follow from the shape."""
+    m, k, acc, ta, tb = shape
+    per_register = 4 if acc == "f16" else 2
+    registers = [m * k // (32 * TYPES[ta][1]), 8 * k // (32 * TYPES[tb][1]), m * 8 // 32 * 2 // per_register]
+    op = f"mma.sync.aligned.m{m}n8k{k}.row.col.{acc}.{ta}.{tb}.{acc}"
+    return mma_text(op, *registers, {"f16": "b32"}.get(acc, acc), "f64" if acc == "f64" else "b32")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(machine: Machine) -> None:
+    moves = [move_text(count, trans) for count in (1, 2, 4) for trans in (False, True)]
+    machine.batch([*map(mma_case, MMA), *map(wmma_text, WMMA), *moves])
+
+
 @pytest.mark.parametrize("shape", MMA, ids=["-".join(map(str, s)) for s in MMA])
 def test_mma(machine: Machine, shape: tuple[int, int, str, str, str]) -> None:
     m, k, acc, ta, tb = shape
@@ -77,12 +99,8 @@ def test_mma(machine: Machine, shape: tuple[int, int, str, str, str]) -> None:
     kind = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "s32": np.int32}[acc]
     c = np.random.default_rng(3).integers(-5, 6, (m, 8)).astype(kind)
     fc = np.array([[c[p] for p in lane] for lane in places])
-    op = f"mma.sync.aligned.m{m}n8k{k}.row.col.{acc}.{ta}.{tb}.{acc}"
-    whole = "f64" if acc == "f64" else "b32"
-    words = fc.shape[1] // (2 if acc == "f16" else 1)
-    text = mma_text(op, fa.shape[1], fb.shape[1], words, {"f16": "b32"}.get(acc, acc), whole)
     out = np.zeros_like(fc)
-    program = machine.build(text)
+    program = machine.build(mma_case(shape))
     result = program.run("k", [out, fa, fb, fc])
     assert not result.failure, result.failure
     product = a.astype(np.float64) @ b.astype(np.float64)
@@ -101,7 +119,11 @@ def test_mma_rounds_each_step_in_single_precision(machine: Machine) -> None:
     fc = np.array([[c[p] for p in lane] for lane in places])
     text = mma_text("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 4, 2, 4, "f32", "b32")
     out = np.zeros_like(fc)
-    assert not machine.build(text).run("k", [out, split_ab(a, 16, 2, False), split_ab(b, 8, 2, True), fc]).failure
+    assert (
+        not machine.build(text)
+        .run("k", [out, split_ab(a, 16, 2, False), split_ab(b, 8, 2, True), fc])
+        .failure
+    )
     want = c.copy()
     for _ in range(2):
         for k in range(16):
@@ -114,7 +136,9 @@ def test_saturating_integer_mma(machine: Machine) -> None:
     c = np.full((32, 4), 2**31 - 5, np.int32)
     out = np.zeros_like(c)
     text = mma_text("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32", 4, 2, 4, "s32", "b32")
-    assert not machine.build(text).run("k", [out, split_ab(a, 16, 4, False), split_ab(b, 8, 4, True), c]).failure
+    assert (
+        not machine.build(text).run("k", [out, split_ab(a, 16, 4, False), split_ab(b, 8, 4, True), c]).failure
+    )
     assert set(out.ravel().tolist()) == {2**31 - 1}
 
 
@@ -143,11 +167,15 @@ MOVE = (
 )
 
 
+def move_text(count: int, trans: bool) -> str:
+    vector = "{" + ", ".join(f"r{i}" for i in range(count)) + "}"
+    return MOVE.replace("xN_TRANS", f"x{count}" + (".trans" if trans else "")).replace("VECTOR", vector)
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("trans", [False, True])
 def test_ldmatrix_stmatrix_movmatrix(machine: Machine, count: int, trans: bool) -> None:
-    vector = "{" + ", ".join(f"r{i}" for i in range(count)) + "}"
-    text = MOVE.replace("xN_TRANS", f"x{count}" + (".trans" if trans else "")).replace("VECTOR", vector)
+    text = move_text(count, trans)
     source = np.random.default_rng(4).integers(0, 65536, (32, 8)).astype(np.uint16)
     out = np.zeros((32, 18), np.uint16)
     result = machine.build(text).run("k", [out, source])
@@ -156,7 +184,10 @@ def test_ldmatrix_stmatrix_movmatrix(machine: Machine, count: int, trans: bool) 
         for m in range(count):
             matrix = source[8 * m : 8 * m + 8]
             matrix = matrix.T if trans else matrix
-            assert out[lane, 2 * m : 2 * m + 2].tolist() == matrix[lane // 4, 2 * (lane % 4) : 2 * (lane % 4) + 2].tolist()
+            assert (
+                out[lane, 2 * m : 2 * m + 2].tolist()
+                == matrix[lane // 4, 2 * (lane % 4) : 2 * (lane % 4) + 2].tolist()
+            )
     rows = 8 * count
     assert np.array_equal(out[:rows, 8:16], source[:rows])  # stmatrix undoes ldmatrix
     first = source[:8].T if trans else source[:8]
@@ -171,15 +202,16 @@ WMMA = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", WMMA, ids=["-".join(map(str, s[:5])) for s in WMMA])
-def test_wmma(machine: Machine, shape: tuple[int, int, int, str, str, int, int]) -> None:
+def wmma_text(shape: tuple[int, int, int, str, str, int, int]) -> str:
     m, n, k, t, acc, na, nb = shape
     nc = m * n // 32 // (2 if acc == "f16" else 1)
     c_reg = ".b32" if acc == "f16" else ".f32"
-    names = {x: "{" + ", ".join(f"{x}{i}" for i in range(c)) + "}" for x, c in (("a", na), ("b", nb), ("c", nc))}
+    names = {
+        x: "{" + ", ".join(f"{x}{i}" for i in range(c)) + "}" for x, c in (("a", na), ("b", nb), ("c", nc))
+    }
     suffix = f"m{m}n{n}k{k}"
     types = f"{acc}.{acc}" if t == "f16" else f"f32.{t}.{t}.f32"
-    text = (
+    return (
         HEADER
         + f".visible .entry k(.param .u64 pc, .param .u64 pa, .param .u64 pb) {{ .reg .b64 x, y, z; .reg .b32 a<{na}>, b<{nb}>;"
         f".reg {c_reg} c<{nc}>; ld.param.u64 x, [pa]; ld.param.u64 y, [pb]; ld.param.u64 z, [pc];"
@@ -189,16 +221,27 @@ def test_wmma(machine: Machine, shape: tuple[int, int, int, str, str, int, int])
         f"wmma.mma.sync.aligned.row.col.{suffix}.{types} {names['c']}, {names['a']}, {names['b']}, {names['c']};"
         f"wmma.store.d.sync.aligned.row.{suffix}.global.{acc} [z], {names['c']}, {n + 4}; ret; }}\n"
     )
+
+
+@pytest.mark.parametrize("shape", WMMA, ids=["-".join(map(str, s[:5])) for s in WMMA])
+def test_wmma(machine: Machine, shape: tuple[int, int, int, str, str, int, int]) -> None:
+    m, n, k, t, acc, _, _ = shape
     a, b = small((m, k + 3), t, 5), small((n, k + 8), t, 6)  # b by columns
-    c = np.random.default_rng(7).integers(-4, 5, (m, n + 4)).astype(np.float16 if acc == "f16" else np.float32)
+    c = (
+        np.random.default_rng(7)
+        .integers(-4, 5, (m, n + 4))
+        .astype(np.float16 if acc == "f16" else np.float32)
+    )
     want = c.astype(np.float64)
     want[:, :n] += a[:, :k].astype(np.float64) @ b[:, :k].astype(np.float64).T
-    result = machine.build(text).run("k", [c, a, b])
+    result = machine.build(wmma_text(shape)).run("k", [c, a, b])
     assert not result.failure, result.failure
     assert np.array_equal(c.astype(np.float64), want)
 
 
 def test_a_partial_warp_is_refused(machine: Machine) -> None:
-    program = machine.build(MOVE.replace("xN_TRANS", "x1").replace("VECTOR", "{r0}"))
-    failure = program.run("k", [np.zeros((32, 18), np.uint16), np.zeros((32, 8), np.uint16)], block=(24, 1, 1)).failure
+    program = machine.build(move_text(1, False))
+    failure = program.run(
+        "k", [np.zeros((32, 18), np.uint16), np.zeros((32, 8), np.uint16)], block=(24, 1, 1)
+    ).failure
     assert "part of the warp" in failure

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """Loads, stores, atomics, fences, address spaces, variables with initialisers, hooks and remote checks."""
 
 from __future__ import annotations
@@ -211,9 +212,7 @@ def test_only_addresses_outside_the_own_arena_are_checked(machine: Machine) -> N
 
 
 def test_shared_variables_of_one_kernel_do_not_overlap(machine: Machine) -> None:
-    text = HEADER + "".join(
-        f".shared .align 8 .b8 s{n}[{size}];\n" for n, size in enumerate((5, 24, 100))
-    )
+    text = HEADER + "".join(f".shared .align 8 .b8 s{n}[{size}];\n" for n, size in enumerate((5, 24, 100)))
     body = "mov.u32 r, {v}; st.shared.u8 [r], 1;"
     text += ".visible .entry one() { .reg .b32 r; " + body.format(v="s0") + body.format(v="s1") + " ret; }\n"
     text += ".visible .entry two() { .reg .b32 r; " + body.format(v="s1") + body.format(v="s2") + " ret; }\n"

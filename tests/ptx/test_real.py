@@ -1,4 +1,7 @@
-"""Floating-point instructions: exact rationals for what PTX defines to the bit, error bounds for approximations."""
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
+"""Floating-point instructions: exact rationals for what PTX defines to the bit, error bounds for
+approximations.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ COUNT = 512
 
 
 def code_samples(f: Format, count: int, seed: object) -> list[int]:
-    """Finite codes of all magnitudes, subnormals and corners included, with many near each other's exponents."""
+    """Finite codes of all magnitudes, subnormals and corners included, with many near each other's
+    exponents.
+    """
     rng = random.Random(str((f, seed)))
     out = []
     for _ in range(count):
@@ -90,7 +95,9 @@ def arithmetic() -> list[tuple[Case, str, str, str, bool, bool]]:
     for kind in ("f32", "f64"):
         for op, n in (("add", 2), ("sub", 2), ("mul", 2), ("fma", 3), ("div", 2)):
             for mode in ("rn", "rz", "rm", "rp"):
-                variants = ["", ".ftz", ".sat", ".ftz.sat"] if kind == "f32" and mode in ("rn", "rz") else [""]
+                variants = (
+                    ["", ".ftz", ".sat", ".ftz.sat"] if kind == "f32" and mode in ("rn", "rz") else [""]
+                )
                 for v in variants:
                     if op == "div" and "sat" in v:
                         continue
@@ -111,7 +118,9 @@ ARITHMETIC = arithmetic()
 
 @pytest.fixture(scope="module")
 def run(machine: Machine) -> CaseRunner:
-    return CaseRunner(machine, [row[0] for row in ARITHMETIC] + [c for c, _, _ in OTHERS] + PACKED + APPROXIMATE)
+    return CaseRunner(
+        machine, [row[0] for row in ARITHMETIC] + [c for c, _, _ in OTHERS] + PACKED + APPROXIMATE
+    )
 
 
 @pytest.mark.parametrize("row", range(len(ARITHMETIC)), ids=[r[0].id for r in ARITHMETIC])
@@ -126,7 +135,7 @@ def test_rounded(run: CaseRunner, row: int) -> None:
             assert int(got[n]) == want, ([hex(c) for c in row_codes], hex(int(got[n])), hex(want))
 
 
-# ------------------------------------------------------------------------------------------------ min, max, signs, tests
+# -------------------- min, max, signs, tests
 def to_float(code: int, kind: str) -> float:
     if kind == "f32":
         return float(struct.unpack("<f", struct.pack("<I", code))[0])
@@ -136,7 +145,11 @@ def to_float(code: int, kind: str) -> float:
     value = decode(code, f)
     if value is not None:
         return math.copysign(float(value), -1 if code >> (f.bits - 1) else 1)
-    return math.nan if code & ((1 << f.mantissa) - 1) else math.copysign(math.inf, -1 if code >> (f.bits - 1) else 1)
+    return (
+        math.nan
+        if code & ((1 << f.mantissa) - 1)
+        else math.copysign(math.inf, -1 if code >> (f.bits - 1) else 1)
+    )
 
 
 NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0x7FFFFFFFFFFFFFFF}
@@ -172,7 +185,7 @@ for K in ("f32", "f64", "f16", "bf16"):
 for K in ("f32", "f64"):
     A = ARRAY[K]
     OTHERS += [
-        (Case(f"copysign.{K} d, a, b;", (A, A), (A,)), K, lambda a, b, s=sign_bit(K): a & s | b & ~s),
+        (Case(f"copysign.{K} d, a, b;", (A, A), (A,)), K, lambda a, b, k=K: a & sign_bit(k) | b & ~sign_bit(k)),
         (Case(f"testp.finite.{K} p_, a; selp.u32 d, 1, 0, p_;".replace("p_", "q"), (A,)), K, lambda a, k=K: int(math.isfinite(to_float(a, k)))),
         (Case(f"testp.infinite.{K} q, a; selp.u32 d, 1, 0, q;", (A,)), K, lambda a, k=K: int(math.isinf(to_float(a, k)))),
         (Case(f"testp.number.{K} q, a; selp.u32 d, 1, 0, q;", (A,)), K, lambda a, k=K: int(not math.isnan(to_float(a, k)))),
@@ -192,7 +205,9 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("row", range(len(OTHERS)), ids=[f"{n}-{c.code[:30]}" for n, (c, _, _) in enumerate(OTHERS)])
+@pytest.mark.parametrize(
+    "row", range(len(OTHERS)), ids=[f"{n}-{c.code[:30]}" for n, (c, _, _) in enumerate(OTHERS)]
+)
 def test_selections(run: CaseRunner, row: int) -> None:
     case, kind, fn = OTHERS[row]
     f = FORMATS[kind]
@@ -205,10 +220,14 @@ def test_selections(run: CaseRunner, row: int) -> None:
         codes.append(c)
     (got,) = run(case, *[np.array(c, dtype=object) for c in codes])
     for n, row_codes in enumerate(zip(*codes, strict=True)):
-        assert int(got[n]) == fn(*row_codes), ([hex(c) for c in row_codes], hex(int(got[n])), hex(fn(*row_codes)))
+        assert int(got[n]) == fn(*row_codes), (
+            [hex(c) for c in row_codes],
+            hex(int(got[n])),
+            hex(fn(*row_codes)),
+        )
 
 
-# ------------------------------------------------------------------------------------------------ packed halves
+# -------------------- packed halves
 PACKED = [Case(f"{op}.rn.{k} d, a, b;" if op != "fma" else f"fma.rn.relu.{k} d, a, b, c;",
                ("b32",) * (3 if op == "fma" else 2))
           for k in ("f16x2", "bf16x2") for op in ("add", "sub", "mul", "fma")]  # fmt: skip
@@ -233,7 +252,7 @@ def test_packed(run: CaseRunner, case: Case) -> None:
             assert int(got[n]) >> (16 * side) & 0xFFFF == want, [hex(c) for c in codes]
 
 
-# ------------------------------------------------------------------------------------------------ roots, approximations
+# -------------------- roots, approximations
 def test_square_root_and_reciprocal_round_correctly(machine: Machine) -> None:
     cases = [Case(f"{op}.{m}.{k} d, a;", (ARRAY[k],), (ARRAY[k],))
              for op in ("sqrt", "rcp") for m in ("rn", "rz", "rm", "rp") for k in ("f32", "f64")]  # fmt: skip
@@ -289,12 +308,19 @@ def test_approximations_stay_within_the_stated_error(run: CaseRunner, case: Case
     arrays = (x, y)[: len(case.inputs)]
     (got,) = run(case, *arrays)
     for n in range(COUNT):
-        want = x[n] / np.float64(y[n]) if case.code.startswith("div") else MEANING[case.id.split(".")[0]](float(x[n]))
+        want = (
+            x[n] / np.float64(y[n])
+            if case.code.startswith("div")
+            else MEANING[case.id.split(".")[0]](float(x[n]))
+        )
         assert abs(float(got[n]) - want) <= max(abs(want), 0.5 if "lg2" in case.id else 0) * 2.0**-21
 
 
 def test_double_approximations_use_the_upper_half_only(machine: Machine) -> None:
-    cases = [Case("rcp.approx.ftz.f64 d, a;", ("f64",), ("f64",)), Case("rsqrt.approx.f64 d, a;", ("f64",), ("f64",))]
+    cases = [
+        Case("rcp.approx.ftz.f64 d, a;", ("f64",), ("f64",)),
+        Case("rsqrt.approx.f64 d, a;", ("f64",), ("f64",)),
+    ]
     runner = CaseRunner(machine, cases)
     x = np.random.default_rng(6).uniform(0.5, 100.0, COUNT)
     for case, fn in zip(cases, (lambda v: 1 / v, lambda v: 1 / np.sqrt(v)), strict=True):

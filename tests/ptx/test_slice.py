@@ -1,4 +1,6 @@
-"""The timing slice: the same counts as full execution, nothing of the value work, and reasons where it cannot be."""
+"""The timing slice: the same counts as full execution, nothing of the value work, and reasons where it
+cannot be.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def programs(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return machine.build(text), machine.build(text, variant="slice")
 
 
-def both(programs: tuple[Program, Program], kernel: str, make: object, **launch: object) -> tuple[Result, Result]:
+def both(
+    programs: tuple[Program, Program], kernel: str, make: object, **launch: object
+) -> tuple[Result, Result]:
     """Run the full program and the slice on equal data; counts, progress and strong events must agree."""
     results = []
     for program in programs:
@@ -86,7 +90,11 @@ def test_the_loop_is_run_once_and_remembered(programs: tuple[Program, Program]) 
 def test_remote_stores_and_flags_stay(programs: tuple[Program, Program]) -> None:
     assert verdict(programs, "gemm_and_send") == ""
     a, b = matrices(64)
-    c, remote, flag = np.zeros((128, 128), np.float32), np.zeros((128, 128), np.float32), np.zeros(1, np.uint32)
+    c, remote, flag = (
+        np.zeros((128, 128), np.float32),
+        np.zeros((128, 128), np.float32),
+        np.zeros(1, np.uint32),
+    )
     peer = np.array([remote.ctypes.data, flag.ctypes.data], np.uint64)
     arena = (peer.ctypes.data, peer.ctypes.data + 16)  # everything but the table of peers is remote
     _, sliced = both(programs, "gemm_and_send", lambda: [a, b, c, 128, 64, peer], arena=arena, **GRID)
@@ -126,7 +134,9 @@ def test_calls_are_refused(programs: tuple[Program, Program]) -> None:
 def test_schedules_that_do_not_depend_on_data_are_kept(programs: tuple[Program, Program]) -> None:
     assert verdict(programs, "scheduler") == ""
     y = np.ones(64 * 32, np.float32)
-    full, _ = both(programs, "scheduler", lambda: [np.zeros(1, np.uint32), 20, y], grid=(3, 1, 1), block=(32, 1, 1))
+    full, _ = both(
+        programs, "scheduler", lambda: [np.zeros(1, np.uint32), 20, y], grid=(3, 1, 1), block=(32, 1, 1)
+    )
     assert full.classes["warp"] == 20 * 32 * 8
 
 
@@ -142,7 +152,9 @@ def test_state_that_control_reads_is_written(programs: tuple[Program, Program]) 
     assert [int(s[0]) for s in states] == [6, 6] and sliced.events.split().count("control4") == 64
 
 
-def test_a_single_barrier_separates_what_lies_around_a_counted_loop(programs: tuple[Program, Program]) -> None:
+def test_a_single_barrier_separates_what_lies_around_a_counted_loop(
+    programs: tuple[Program, Program],
+) -> None:
     """gemm_and_send: the loop's barriers become one, those after it stay."""
     source = programs[1].translation.cpp
     body = source[source.index("static void K_gemm_and_send(EmuThread* T_, const char* P_) {") :]

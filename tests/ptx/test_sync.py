@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (PTX text and tables of cases read best on one line)
 """Warp operations, block barriers, mbarrier and asynchronous copies."""
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ def kernel(body: str, inputs: int = 1, registers: str = "") -> str:
     """One word in per input and one out per thread: a, b are inputs, d is the result, t the thread."""
     names = "ab"[:inputs]
     params = ", ".join(f".param .u64 p_{x}" for x in ("d", *names))
-    lines = [f".visible .entry k({params}) {{ .reg .b64 p_, o_; .reg .b32 t, d, a, b; .reg .pred p, q; {registers}"]
+    lines = [
+        f".visible .entry k({params}) {{ .reg .b64 p_, o_; .reg .b32 t, d, a, b; .reg .pred p, q; {registers}"
+    ]
     lines.append("mov.u32 t, %tid.x; mul.wide.u32 o_, t, 4;")
     for x in names:
         lines.append(f"ld.param.u64 p_, [p_{x}]; add.u64 p_, p_, o_; ld.global.u32 {x}, [p_];")
@@ -46,14 +49,48 @@ def shuffled(mode: str, b: int, c: int) -> tuple[list[int], list[bool]]:
     return values, flags
 
 
-@pytest.mark.parametrize(
-    ("mode", "b", "c"),
-    [("up", 3, 0), ("down", 5, 31), ("bfly", 7, 31), ("idx", 9, 31), ("idx", 2, 0x181F), ("down", 2, 0x1C1F), ("up", 1, 0x1800)],
-)
+SHUFFLES = [("up", 3, 0), ("down", 5, 31), ("bfly", 7, 31), ("idx", 9, 31), ("idx", 2, 0x181F), ("down", 2, 0x1C1F), ("up", 1, 0x1800)]  # fmt: skip
+REDUCTIONS = ("add.s32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32")
+
+
+def shuffle_text(mode: str, b: int, c: int) -> str:
+    return kernel(f"shfl.sync.{mode}.b32 d|p, a, {b}, {c}, -1; @!p add.u32 d, d, 1000000;")
+
+
+def vote_text(mode: str) -> str:
+    return kernel(f"setp.ne.u32 p, a, 0; vote.sync.{mode}.pred q, p, -1; selp.u32 d, 1, 0, q;")
+
+
+def redux_text(op: str) -> str:
+    return kernel(f"redux.sync.{op} d, a, -1;")
+
+
+def barrier_text(op: str, form: str) -> str:
+    """op: operation with its destination; form: the whole block, or a named barrier with a negated predicate."""
+    operation, target = op.split()
+    tail = "" if operation.startswith("popc") else "selp.u32 d, 1, 0, q;"
+    if form == "bar":
+        return kernel(f"setp.ne.u32 p, a, 0; bar.red.{operation} {target}, 0, p; {tail}")
+    return kernel(f"setp.ne.u32 p, a, 0; barrier.cta.red.{operation} {target}, 3, 64, !p; {tail}")
+
+
+BARRIERS = ("popc.u32 d", "and.pred q", "or.pred q")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(machine: Machine) -> None:
+    machine.batch(
+        [shuffle_text(*s) for s in SHUFFLES]
+        + [vote_text(m) for m in ("any", "all", "uni")]
+        + [redux_text(op) for op in REDUCTIONS]
+        + [barrier_text(op, form) for op in BARRIERS for form in ("bar", "named")]
+    )
+
+
+@pytest.mark.parametrize(("mode", "b", "c"), SHUFFLES)
 def test_shuffle(machine: Machine, mode: str, b: int, c: int) -> None:
     values, flags = shuffled(mode, b, c)
-    body = f"shfl.sync.{mode}.b32 d|p, a, {b}, {c}, -1; @!p add.u32 d, d, 1000000;"
-    got = execute(machine, kernel(body), VALUES)
+    got = execute(machine, shuffle_text(mode, b, c), VALUES)
     assert got.tolist() == [v + (0 if ok else 1000000) for v, ok in zip(values, flags, strict=True)]
 
 
@@ -63,7 +100,7 @@ def test_votes(machine: Machine) -> None:
     text = kernel("setp.ne.u32 p, a, 0; vote.sync.ballot.b32 d, p, 0xffffffff;")
     assert set(execute(machine, text, a).tolist()) == {ballot}
     for mode, value in (("any", True), ("all", False), ("uni", False)):
-        text = kernel(f"setp.ne.u32 p, a, 0; vote.sync.{mode}.pred q, p, -1; selp.u32 d, 1, 0, q;")
+        text = vote_text(mode)
         assert set(execute(machine, text, a).tolist()) == {int(value)}
         assert set(execute(machine, text, np.ones(32, np.uint32)).tolist()) == {1}
     # half warps diverge and vote among themselves
@@ -94,7 +131,7 @@ def test_match_redux_elect(machine: Machine) -> None:
         ("or.b32", int(np.bitwise_or.reduce(raw))),
         ("xor.b32", int(np.bitwise_xor.reduce(raw))),
     ):
-        assert set(execute(machine, kernel(f"redux.sync.{op} d, a, -1;"), raw).tolist()) == {want}, op
+        assert set(execute(machine, redux_text(op), raw).tolist()) == {want}, op
     got = execute(machine, kernel("elect.sync d|p, -1; @p add.u32 d, d, 7;"), a)
     assert got.tolist() == [7] + [0] * 31
 
@@ -116,12 +153,9 @@ def test_block_barriers_order_shared_memory(machine: Machine) -> None:
 def test_barrier_reductions_and_named_barriers(machine: Machine) -> None:
     a = (np.arange(64) % 4 == 1).astype(np.uint32)
     for op, want in (("popc.u32 d", 16), ("and.pred q", 0), ("or.pred q", 1)):
-        tail = "" if "popc" in op else "selp.u32 d, 1, 0, q;"
-        text = kernel(f"setp.ne.u32 p, a, 0; bar.red.{op}, 0, p; {tail}")
-        assert set(execute(machine, text, a, threads=64).tolist()) == {want}
-        text = kernel(f"setp.ne.u32 p, a, 0; barrier.cta.red.{op.split()[0]} {op.split()[1]}, 3, 64, !p; {tail}")
+        assert set(execute(machine, barrier_text(op, "bar"), a, threads=64).tolist()) == {want}
         inverted = {"popc.u32 d": 48, "and.pred q": 0, "or.pred q": 1}[op]
-        assert set(execute(machine, text, a, threads=64).tolist()) == {inverted}
+        assert set(execute(machine, barrier_text(op, "named"), a, threads=64).tolist()) == {inverted}
     # producer warp arrives, consumer warp waits
     body = (
         ".shared .align 4 .b32 box; setp.lt.u32 p, t, 32; @p bra $produce; barrier.sync 2, 64; ld.shared.u32 d, [box]; bra $end;"
@@ -163,7 +197,9 @@ setp.eq.u32 p, t, 3; cp.async.ca.shared.global [m+8], [g], 4, p; cp.async.wait_a
     want = [int(source[4 * t + 3]) + (1000 if t == 3 else 0) for t in range(32)]
     assert got.tolist() == want
     classes = machine.build(text).run("k", [np.zeros(32, np.uint32), source]).classes
-    assert classes["ld_global_bytes"] == 32 * (4 + 16 + 8 + 4) and classes["st_shared_bytes"] == 32 * (16 + 8 + 4)
+    assert classes["ld_global_bytes"] == 32 * (4 + 16 + 8 + 4) and classes["st_shared_bytes"] == 32 * (
+        16 + 8 + 4
+    )
 
 
 def test_bulk_copies_complete_transactions(machine: Machine) -> None:
@@ -190,4 +226,7 @@ $end: mul.wide.u32 o_, t, 4;
     assert not result.failure, result.failure
     assert out.tolist() == before.tolist()
     assert source.tolist() == [int(v) + 5 + (int(v) + 5 if n < 16 else 0) for n, v in enumerate(before)]
-    assert result.classes["ld_global_bytes"] == 32 * 4 + 128 and result.classes["st_global_bytes"] == 32 * 4 + 128 + 64
+    assert (
+        result.classes["ld_global_bytes"] == 32 * 4 + 128
+        and result.classes["st_global_bytes"] == 32 * 4 + 128 + 64
+    )

@@ -1,8 +1,8 @@
 """Basic blocks of a function: the unit of counting, of progress and of the slice.
 
-A block ends at a label, after a branch, and after every operation that synchronises, so that counts fall on the right
-side of a barrier and events get distinct positions. A guarded instruction that is no branch is a block of its own,
-executed only when its guard holds: counts are exact without counting lanes.
+A block ends at a label, after a branch, and after every operation that synchronises, so that counts fall on
+the right side of a barrier and events get distinct positions. A guarded instruction that is no branch is a
+block of its own, executed only when its guard holds: counts are exact without counting lanes.
 """
 
 from __future__ import annotations

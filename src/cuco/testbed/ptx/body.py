@@ -98,7 +98,7 @@ class BodyParser:
         self.scope.names[name] = unique
         return unique
 
-    # -------------------------------------------------------------------------------------------- statements
+    # -------------------- statements
     def _statement(self) -> None:
         s, word = self.s, self.s.peek()
         if word == ".loc":
@@ -162,7 +162,7 @@ class BodyParser:
     def _resolve(self, name: str) -> str:
         return self.scope.find(name) or name
 
-    # -------------------------------------------------------------------------------------------- instructions
+    # -------------------- instructions
     def _instruction(self) -> None:
         s = self.s
         start = s.tokens[s.position]
@@ -286,4 +286,3 @@ class BodyParser:
         if isinstance(base, (Reg, Sym, Imm)) and not isinstance(base, FloatImm):
             return Addr(base, offset)
         raise s.error("an address that is neither register, symbol nor number")
-

@@ -1,7 +1,8 @@
 """Cost classes: what one execution of an instruction by one thread adds to the counted work of a phase.
 
-Units: instructions per thread, except `*_bytes` (bytes per thread) and `mma_*` (floating or integer operations of the
-warp's instruction, a multiply-add being two, divided by 32). An fma is one instruction of its class.
+Units: instructions per thread, except `*_bytes` (bytes per thread) and `mma_*` (floating or integer
+operations of the warp's instruction, a multiply-add being two, divided by 32). An fma is one instruction of
+its class.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from cuco.testbed.ptx.table import lookup
 CLASS_NAMES = (
     "int", "fp32", "fp64", "fp16", "special", "convert", "control", "warp",
     "mma_f16", "mma_bf16", "mma_tf32", "mma_f64", "mma_int8", "mma_fp8",
-    "ld_global_bytes", "st_global_bytes", "ld_shared_bytes", "st_shared_bytes", "ld_local_bytes", "st_local_bytes",
+    "ld_global_bytes", "st_global_bytes", "ld_shared_bytes", "st_shared_bytes",
+    "ld_local_bytes", "st_local_bytes",
     "atomic", "fence", "bar",
 )  # fmt: skip
 

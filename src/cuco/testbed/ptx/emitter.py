@@ -75,7 +75,7 @@ class Emitter:
         """Whether a branch goes to a label at or before itself."""
         return self._order.get(target, 1 << 60) <= self._order.get(i, 0)
 
-    # -------------------------------------------------------------------------------------------- reading
+    # -------------------- reading
     def read(self, operand: Operand, kind: str) -> str:
         """An rvalue of C++ type CTYPES[kind]."""
         if isinstance(operand, Reg):
@@ -113,7 +113,7 @@ class Emitter:
         ]
         return convert("(" + " | ".join(terms) + ")", whole, CTYPES[kind])
 
-    # -------------------------------------------------------------------------------------------- writing
+    # -------------------- writing
     def write(self, operand: Operand, expression: str, kind: str) -> str:
         """A statement that stores an expression of type `kind`; wider registers are extended by its sign."""
         if isinstance(operand, Sink):
@@ -141,7 +141,7 @@ class Emitter:
         ]
         return f"{{ const {whole} t_ = {source}; {' '.join(stores)} }}"
 
-    # -------------------------------------------------------------------------------------------- addresses
+    # -------------------- addresses
     def symbol(self, name: str, offset: int = 0) -> str:
         """The value of a symbol: a generic address, or the offset of a shared variable."""
         plus = f" + {offset}" if offset > 0 else f" - {-offset}" if offset < 0 else ""
@@ -183,7 +183,7 @@ class Emitter:
 
 
 def convert(value: str, have: str, want: str) -> str:
-    """C++ that turns a value of C++ type `have` into `want` the PTX way (bits, truncation, zero extension)."""
+    """C++ that turns a value of type `have` into `want` the PTX way (bits, truncation, zero extension)."""
     if have == want:
         return value
     real = ("float", "double")

@@ -1,7 +1,8 @@
 """Compiler flags of translated kernels and of the matrix runtime, in one place.
 
-Results never depend on them: the instruction sets are only used where they give the same bits (fused multiply-add and
-half conversions are exact operations), contraction is off, and nothing licenses reassociation.
+Results never depend on them: the instruction sets are only used where they give the same bits (fused
+multiply-add and half conversions are exact operations), contraction is off, and nothing licenses
+reassociation.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ def _instruction_sets() -> tuple[str, ...]:
     return tuple(f"-m{option}" for feature, option in names.items() if feature in have)
 
 
-_MEANING = ("-std=c++20", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-finite-loops", "-fno-math-errno")
+_MEANING = (
+    "-std=c++20",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-ffp-contract=off",
+    "-fno-finite-loops",
+    "-fno-math-errno",
+)
 """PTX's meaning of C++: wrapping integers, untyped memory, separate roundings, endless loops that stay."""
 
 CXX_FLAGS: tuple[str, ...] = (

@@ -88,7 +88,7 @@ class FunctionWriter:
                 lines.append(f"alignas({max(v.align, 16)}) char {variable(name)}[{max(v.bytes, 1)}];")
         return lines
 
-    # -------------------------------------------------------------------------------------------- blocks
+    # -------------------- blocks
     def _block(self, block: Block) -> None:
         self._loc = None
         if self.plan is not None and self._sliced(block, self.plan):
@@ -163,7 +163,7 @@ class FunctionWriter:
         self.callbacks.append(callback)
         self._emit(statement, group.instructions[0].loc)
 
-    # -------------------------------------------------------------------------------------------- text
+    # -------------------- text
     def _emit(self, code: str, loc: Loc) -> None:
         """Append a statement under the source line it comes from; neighbours of one line share a line."""
         if not code:
@@ -179,7 +179,8 @@ class FunctionWriter:
 
 def number_blocks(functions: list[Function]) -> tuple[dict[str, list[Block]], list[Block]]:
     """Blocks of every function, those with instructions numbered consecutively through the module."""
-    by_function, counted = {}, []
+    by_function: dict[str, list[Block]] = {}
+    counted: list[Block] = []
     for f in functions:
         blocks = split(f)
         for block in blocks:

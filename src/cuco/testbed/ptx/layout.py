@@ -33,7 +33,9 @@ class Reach:
 
 
 class Layout:
-    """Addresses of a module's variables. Shared variables of one kernel never overlap; different kernels may share."""
+    """Addresses of a module's variables. Shared variables of one kernel never overlap; different kernels
+    may share.
+    """
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -47,7 +49,7 @@ class Layout:
         self.reach = {name: self._closure(name) for name in self.functions}
         self._place_shared()
 
-    # -------------------------------------------------------------------------------------------- names
+    # -------------------- names
     def _key(self, function: Function, name: str) -> str:
         return f"{function.name}/{name}" if name in function.variables else name
 
@@ -71,9 +73,9 @@ class Layout:
     def global_named(self, name: str) -> int | None:
         return self._global_index.get(name)
 
-    # -------------------------------------------------------------------------------------------- reachability
+    # -------------------- reachability
     def _used(self, f: Function) -> tuple[set[str], set[str], bool]:
-        """Functions called by name or address, shared variables named, and whether an indirect call occurs."""
+        """Functions called or taken the address of, shared variables, whether an indirect call occurs."""
         called: set[str] = set()
         shared: set[str] = set()
         indirect = False
@@ -107,7 +109,7 @@ class Layout:
                 reach.dynamic_align = max(reach.dynamic_align, self._shared[key].align)
         return reach
 
-    # -------------------------------------------------------------------------------------------- shared memory
+    # -------------------- shared memory
     def _is_dynamic(self, key: str) -> bool:
         v = self._shared[key]
         return v.unsized or v.extern
@@ -138,10 +140,12 @@ class Layout:
         return "B_->dynamic_base" if self._is_dynamic(key) else f"{self._offsets[key]}u"
 
     def static_shared(self, kernel: str) -> int:
-        ends = [self._offsets[k] + self._shared[k].bytes for k in self.reach[kernel].shared if k in self._offsets]
+        ends = [
+            self._offsets[k] + self._shared[k].bytes for k in self.reach[kernel].shared if k in self._offsets
+        ]
         return max(ends, default=0)
 
-    # -------------------------------------------------------------------------------------------- parameters
+    # -------------------- parameters
     def parameters(self, function: Function) -> list[tuple[Variable, int]]:
         """Kernel parameters with their byte offsets."""
         found, offset = [], 0

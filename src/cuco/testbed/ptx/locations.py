@@ -1,7 +1,7 @@
 """`.file` and `.loc` directives -> source positions with the chain of calls they were inlined through.
 
-PTX gives every inlined position one outer position (`inlined_at`), not the whole chain. The outer position was itself
-named by an earlier `.loc`, so the chain is found by following those.
+PTX gives every inlined position one outer position (`inlined_at`), not the whole chain. The outer position
+was itself named by an earlier `.loc`, so the chain is found by following those.
 """
 
 from __future__ import annotations

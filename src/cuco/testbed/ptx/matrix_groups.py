@@ -57,7 +57,9 @@ def schedule(instructions: list[Instruction]) -> list[Instruction | Group]:
 
 def _gather(instructions: list[Instruction], position: int) -> tuple[Group, list[Instruction], int]:
     """A group that starts at `position`, what moves in front of it, and where scanning goes on."""
-    group, moved, pending = Group(), [], []
+    group = Group()
+    moved: list[Instruction] = []
+    pending: list[Instruction] = []
     used: set[str] = set()
     made: set[str] = set()
     end = position
@@ -87,7 +89,9 @@ def _gather(instructions: list[Instruction], position: int) -> tuple[Group, list
 
 
 class _Words:
-    """Assigns 32-bit words of the lane's argument to registers and constants. Words 0-2: the thread and the site."""
+    """Assigns 32-bit words of the lane's argument to registers and constants. Words 0-2: the thread and the
+    site.
+    """
 
     def __init__(self) -> None:
         self.count = 4
@@ -150,7 +154,8 @@ def write_group(e: Emitter, group: Group, number: int) -> tuple[str, str]:
         ctype = {"f32": "float", "f64": "double"}.get(kind, "uint32_t")
         stores.append(e.write(operand, f"emu_read<{ctype}>(uint64_t(w_ + {word}))", kind))
     name = f"G_{number}"
-    callback = f"static void {name}(void* const a_[32], uint32_t lanes_) {{ isa_full_warp(a_, lanes_); {' '.join(body)} }}"
+    parameters = "void* const a_[32], uint32_t lanes_"
+    callback = f"static void {name}({parameters}) {{ isa_full_warp(a_, lanes_); {' '.join(body)} }}"
     site = e.site(group.instructions[0])
     statement = (
         f"{{ alignas(16) uint32_t w_[{words.count}]; {' '.join(hooks)} "
@@ -166,5 +171,3 @@ def _hook(e: Emitter, i: Instruction, call: MatrixCall, address: str) -> str:
     kind = "EMU_READ" if i.name == "ldmatrix" else "EMU_WRITE"
     macro = "HOOK_S" if call.space == "shared" else "HOOK_G"
     return f"if (T_->lane < {lanes}) {{ {macro}({address}, 16, {kind}, {e.site(i)}); }}"
-
-

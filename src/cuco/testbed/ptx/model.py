@@ -29,7 +29,7 @@ class PtxError(RejectedError):
         self.line = line
 
 
-# ------------------------------------------------------------------------------------------------ operands
+# -------------------- operands
 @dataclass(frozen=True)
 class Reg:
     """A register, already resolved to a unique name in its function, or a special register (`%tid.x`)."""
@@ -94,7 +94,7 @@ class Sink:
 Operand = Reg | Imm | FloatImm | Sym | Addr | Vec | Pair | Sink
 
 
-# ------------------------------------------------------------------------------------------------ statements
+# -------------------- statements
 @dataclass(frozen=True)
 class Frame:
     """One source position, with the function it belongs to ("" where PTX does not say)."""
@@ -176,8 +176,10 @@ Statement = Instruction | Label
 
 @dataclass
 class Variable:
-    """A declared variable (.global, .const, .shared, .local, .param). `count` is the number of elements of `type`;
-    `unsized` marks `extern .shared x[]`. `init` holds element values: integers, float bits or symbols."""
+    """A declared variable (.global, .const, .shared, .local, .param). `count` is the number of elements of
+    `type`; `unsized` marks `extern .shared x[]`. `init` holds element values: integers, float bits or
+    symbols.
+    """
 
     name: str
     space: str

@@ -68,7 +68,8 @@ def cp_bulk(e: Emitter, i: Instruction) -> str:
         operation = next((ATOM_OPS[p] for p in i.parts[3:] if p in ATOM_OPS), None)
         if operation is None or not i.type:
             raise Unsupported(i.op)
-        call = f"emu_cp_reduce_bulk(T_, {to}, {come_from}, n_, {barrier}, {operation}, EMU_{i.type.upper()}, {site});"
+        kind = f"EMU_{i.type.upper()}"
+        call = f"emu_cp_reduce_bulk(T_, {to}, {come_from}, n_, {barrier}, {operation}, {kind}, {site});"
     else:
         call = f"emu_cp_bulk(T_, {to}, {come_from}, n_, {barrier}, {site});"
     return f"{{ const uint32_t n_ = {size}; {count} {call} }}"
@@ -79,5 +80,3 @@ def cp_bulk_group(e: Emitter, i: Instruction) -> str:
     if i.has("commit_group"):
         return f"emu_cp_bulk_commit(T_, {e.site(i)});"
     return f"emu_cp_bulk_wait(T_, {e.read(i.operands[0], 'u32')}, {int(i.has('read'))}, {e.site(i)});"
-
-

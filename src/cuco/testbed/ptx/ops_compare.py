@@ -39,7 +39,9 @@ def compare(name: str, a: str, b: str, real: bool) -> str:
 def _source_type(i: Instruction) -> str:
     kind = i.type
     if any(p in _UNSIGNED for p in i.parts[1:]):
-        return {"s16": "u16", "s32": "u32", "s64": "u64", "b16": "u16", "b32": "u32", "b64": "u64"}.get(kind, kind)
+        return {"s16": "u16", "s32": "u32", "s64": "u64", "b16": "u16", "b32": "u32", "b64": "u64"}.get(
+            kind, kind
+        )
     return kind
 
 
@@ -74,9 +76,8 @@ def setp(e: Emitter, i: Instruction) -> str:
         if second is None:
             raise Unsupported("setp on packed halves without two destinations")
         low, high = (_combine(e, i, _lane_value(e, i, lane)) for lane in (0, 1))
-        return (
-            f"{{ const bool l_ = {low}, h_ = {high}; {e.write(first, 'l_', 'pred')} {e.write(second, 'h_', 'pred')} }}"
-        )
+        stores = f"{e.write(first, 'l_', 'pred')} {e.write(second, 'h_', 'pred')}"
+        return f"{{ const bool l_ = {low}, h_ = {high}; {stores} }}"
     if second is None:
         return e.write(first, _combine(e, i, _value(e, i)), "pred")
     opposite = _combine(e, i, "!t_")
@@ -98,7 +99,9 @@ def set_value(e: Emitter, i: Instruction) -> str:
     if true is None:
         true = "uint16_t(0xffff)" if target in ("u16", "s16") else "0xffffffffu"
     kind = {"s32": "u32", "s16": "u16"}.get(target, target)
-    return e.write(i.operands[0], f"{value} ? {true} : {'0.0f' if target == 'f32' else f'decltype({true})(0)'}", kind)
+    return e.write(
+        i.operands[0], f"{value} ? {true} : {'0.0f' if target == 'f32' else f'decltype({true})(0)'}", kind
+    )
 
 
 @op("selp")

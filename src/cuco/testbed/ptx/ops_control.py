@@ -63,7 +63,7 @@ def control_hint(e: Emitter, i: Instruction) -> str:
     return ""
 
 
-# ------------------------------------------------------------------------------------------------ calls
+# -------------------- calls
 def _builtin(e: Emitter, i: Instruction, name: str, returns: str, a: list[str]) -> str | None:
     """Calls into the CUDA device runtime that the core implements; arguments are the .param arrays."""
     site = e.site(i)
@@ -81,7 +81,9 @@ def _builtin(e: Emitter, i: Instruction, name: str, returns: str, a: list[str]) 
         return f"emu_free(T_, {value(0, 'uint64_t')}, {site});"
     if name == "__assertfail":
         strings = [f"{text}({value(n, 'uint64_t')})" for n in (0, 1, 3)]
-        return f"emu_assertfail(T_, {strings[0]}, {strings[1]}, {value(2, 'uint32_t')}, {strings[2]}, {site});"
+        return (
+            f"emu_assertfail(T_, {strings[0]}, {strings[1]}, {value(2, 'uint32_t')}, {strings[2]}, {site});"
+        )
     return None
 
 
@@ -104,5 +106,3 @@ def call(e: Emitter, i: Instruction) -> str:
             raise Unsupported(f"call of {target.callee.name}, which has no body")
         return code
     return f"{function}({', '.join(['T_', returns, *arguments])});"
-
-

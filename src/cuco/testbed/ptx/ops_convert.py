@@ -64,7 +64,9 @@ def _from_real(e: Emitter, i: Instruction, target: str, source: str) -> str:
     if target not in _REAL:
         if not whole:
             raise Unsupported("float to integer without an integer rounding")
-        return e.write(i.operands[0], f"isa::to_int<{CTYPES[target]}, {whole}, {flag(i.has('ftz'))}>({value})", target)
+        return e.write(
+            i.operands[0], f"isa::to_int<{CTYPES[target]}, {whole}, {flag(i.has('ftz'))}>({value})", target
+        )
     if i.has("ftz") and source == "f32":
         value = f"isa::flush({value})"
     if whole:
@@ -77,7 +79,9 @@ def _to_real(e: Emitter, i: Instruction, target: str, source: str, value: str) -
         sat, relu = flag(i.has("satfinite")), flag(i.has("relu"))
         call = f"isa::narrow<{FORMATS[target]}, {rounding(i)}, {sat}, {relu}>({value})"
         if i.has("sat", "ftz"):
-            call = f"isa::finish<{FORMATS[target]}, {flag(i.has('ftz'))}, {flag(i.has('sat'))}, false>({call})"
+            call = (
+                f"isa::finish<{FORMATS[target]}, {flag(i.has('ftz'))}, {flag(i.has('sat'))}, false>({call})"
+            )
         return e.write(i.operands[0], f"uint16_t({call})", target)
     if target == "f32" and source == "f64":
         call = f"isa::to_f32<{rounding(i)}, {flag(i.has('ftz'))}, {flag(i.has('sat'))}>({value})"
@@ -137,5 +141,3 @@ def cvta(e: Emitter, i: Instruction) -> str:
     if space.startswith("shared"):
         value = f"{value} - uint64_t(S_)" if to else f"SHARED({value})"
     return e.write(i.operands[0], value, "u64")
-
-

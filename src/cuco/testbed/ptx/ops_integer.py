@@ -87,7 +87,9 @@ def mad(e: Emitter, i: Instruction) -> str:
     if i.has("hi"):
         if i.has("sat"):
             return e.write(i.operands[0], f"isa::mad_hi_sat({a}, {b}, {e.read(i.operands[3], 's32')})", "s32")
-        return e.write(i.operands[0], f"{CTYPES[kind]}(isa::mul_hi({a}, {b})) + {e.read(i.operands[3], kind)}", kind)
+        return e.write(
+            i.operands[0], f"{CTYPES[kind]}(isa::mul_hi({a}, {b})) + {e.read(i.operands[3], kind)}", kind
+        )
     return e.write(i.operands[0], f"{_product(e, i)} + {e.read(i.operands[3], kind)}", kind)
 
 

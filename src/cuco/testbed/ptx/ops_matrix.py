@@ -1,7 +1,7 @@
 """Warp-wide matrix instructions: which native function does each, and which registers it reads and writes.
 
-Neighbouring ones are executed in one rendezvous of the warp (matrix_groups.py), so they are described here rather than
-written one by one.
+Neighbouring ones are executed in one rendezvous of the warp (matrix_groups.py), so they are described here
+rather than written one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from cuco.testbed.ptx.table import Unsupported, op
 
 @dataclass(frozen=True)
 class MatrixCall:
-    """A call of a function of matrix.h. Words are (operand, PTX type); `address` is a shared or generic address."""
+    """A call of a function of matrix.h. Words are (operand, PTX type); `address` is a shared or generic
+    address.
+    """
 
     function: str
     sources: list[tuple[Operand, str]]
@@ -131,7 +133,7 @@ def grouped_store(e: Emitter, i: Instruction) -> str:
     raise Unsupported("matrix instructions are written in groups")
 
 
-# ------------------------------------------------------------------------------------------------ wmma memory
+# -------------------- wmma memory
 def _fragment(i: Instruction) -> tuple[int, int, str, int]:
     """Rows, columns, element type and elements per register of a fragment."""
     m, n, k = mma_shape(i)
@@ -169,7 +171,10 @@ def wmma_load(e: Emitter, i: Instruction) -> str:
     fetch = f"const uint64_t e_ = {address}; {check(e, i, space, str(SIZES[kind]), 'EMU_READ', 'e_')}"
     place = "t_[n_] = v_;" if packed == 1 else "t_[n_ / 2] = n_ % 2 ? t_[n_ / 2] | uint32_t(v_) << 16 : v_;"
     count = rows * columns // 32
-    code.append(f"for (uint32_t n_ = 0; n_ < {count}; n_++) {{ {fetch} const {part} v_ = emu_read<{part}>(e_); {place} }}")
+    code.append(
+        f"for (uint32_t n_ = 0; n_ < {count}; n_++) "
+        f"{{ {fetch} const {part} v_ = emu_read<{part}>(e_); {place} }}"
+    )
     target = "f32" if kind == "f32" else "b32"
     for n, item in enumerate(_items(i.operands[0])):
         word = f"t_[{n % (count // packed)}]"

@@ -16,7 +16,10 @@ def remote_check(e: Emitter, i: Instruction) -> str:
     """All that a slice executes of an access that may be remote: what the runtime counts of it."""
     if i.name == "cp":
         size = i.operands[2]
-        address, bytes_ = e.address(i.operands[1], "global"), str(size.value) if isinstance(size, Imm) else "0"
+        address, bytes_ = (
+            e.address(i.operands[1], "global"),
+            str(size.value) if isinstance(size, Imm) else "0",
+        )
     else:
         a = access_of(i)
         address, bytes_ = e.address(i.operands[0] if i.name == "st" else i.operands[1], a.space), str(a.bytes)
@@ -94,12 +97,13 @@ def store(e: Emitter, i: Instruction) -> str:
         fill = f"alignas(16) const {ctype} t_[] = {{{', '.join(values)}}};"
         return f"{{ {start} {fill} emu_st(T_, a_, t_, {a.bytes}, {a.mode}, {e.site(i)}); }}"
     writes = [
-        f"emu_write<{ctype}>(a_{f' + {n * SIZES[a.kind]}' if n else ''}, {value});" for n, value in enumerate(values)
+        f"emu_write<{ctype}>(a_{f' + {n * SIZES[a.kind]}' if n else ''}, {value});"
+        for n, value in enumerate(values)
     ]
     return f"{{ {start} {check(e, i, a.space, str(a.bytes), 'EMU_WRITE')} {' '.join(writes)} }}"
 
 
-# ------------------------------------------------------------------------------------------------ atomics
+# -------------------- atomics
 ATOM_OPS = {
     "add": "EMU_ADD", "min": "EMU_MIN", "max": "EMU_MAX", "inc": "EMU_INC", "dec": "EMU_DEC",
     "and": "EMU_AND", "or": "EMU_OR", "xor": "EMU_XOR", "exch": "EMU_EXCH", "cas": "EMU_CAS",
@@ -151,7 +155,8 @@ def _one(
     wanted = old is not None and not isinstance(old, Sink)
     code += f"{ctype} o_; " if wanted else ""
     target = "&o_" if wanted else "nullptr"
-    code += f"emu_atom(T_, {a}, {target}, &v_, {compare}, {operation}, EMU_{kind.upper()}, {atom_mode(i)}, {e.site(i)}); "
+    code += f"emu_atom(T_, {a}, {target}, &v_, {compare}, {operation}, EMU_{kind.upper()}, "
+    code += f"{atom_mode(i)}, {e.site(i)}); "
     if wanted and old is not None:
         code += e.write(old, "o_", kind)
     return code + " }"
@@ -160,19 +165,24 @@ def _one(
 def _vector_atomic(
     e: Emitter, i: Instruction, operation: str, old: Operand | None, where: Operand, values: list[Operand]
 ) -> str:
-    """Vector atomics are atomic per element only, so they are one atomic per element. Sources are read first."""
+    """Vector atomics are atomic per element only, so they are one atomic per element. Sources are read
+    first.
+    """
     source = values[0]
     if not isinstance(source, Vec):
         raise Unsupported(i.op)
     all_values = ", ".join(e.read(item, i.type) for item in source.items)
-    parts = [f"const uint64_t a_ = {e.address(where, space_of(i))}; const {CTYPES[i.type]} s_[] = {{{all_values}}};"]
+    parts = [
+        f"const uint64_t a_ = {e.address(where, space_of(i))};",
+        f"const {CTYPES[i.type]} s_[] = {{{all_values}}};",
+    ]
     for n in range(len(source.items)):
         target = old.items[n] if isinstance(old, Vec) else None
         parts.append(_one(e, i, operation, target, f"a_ + {n * SIZES[i.type]}", [f"s_[{n}]"]))
     return f"{{ {' '.join(parts)} }}"
 
 
-# ------------------------------------------------------------------------------------------------ fences
+# -------------------- fences
 _PROXIES = {
     "async": "EMU_PROXY_ASYNC",
     "async::generic": "EMU_PROXY_ASYNC",
@@ -188,7 +198,11 @@ def fence(e: Emitter, i: Instruction) -> str:
     site = e.site(i)
     if i.parts[1] == "proxy":
         rest = ".".join(i.parts[2:])
-        proxy = "EMU_PROXY_TENSORMAP" if rest.startswith("tensormap") else _PROXIES.get(rest) or _PROXIES.get(i.parts[2])
+        proxy = (
+            "EMU_PROXY_TENSORMAP"
+            if rest.startswith("tensormap")
+            else _PROXIES.get(rest) or _PROXIES.get(i.parts[2])
+        )
         if proxy is None:
             raise Unsupported(i.op)
         return f"emu_fence_proxy(T_, {proxy}, {site});"
@@ -196,7 +210,7 @@ def fence(e: Emitter, i: Instruction) -> str:
     return f"emu_fence(T_, {order}, {scope_of(i, 'EMU_GPU')}, {site});"
 
 
-# ------------------------------------------------------------------------------------------------ the rest
+# -------------------- the rest
 @op("isspacep")
 def isspacep(e: Emitter, i: Instruction) -> str:
     space = i.parts[1].split("::")[0].upper()
@@ -204,7 +218,9 @@ def isspacep(e: Emitter, i: Instruction) -> str:
     return e.write(i.operands[0], f"emu_isspace(T_, EMU_{space}, {value}) != 0", "pred")
 
 
-@op("prefetch", "prefetchu", "discard", "applypriority", "createpolicy", "cp.async.bulk.prefetch", kind="hint")
+@op(
+    "prefetch", "prefetchu", "discard", "applypriority", "createpolicy", "cp.async.bulk.prefetch", kind="hint"
+)
 def hint(e: Emitter, i: Instruction) -> str:
     if i.name == "createpolicy":
         return e.write(i.operands[0], "uint64_t(0)", "b64")

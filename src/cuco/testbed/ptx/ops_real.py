@@ -74,7 +74,9 @@ def min_max(e: Emitter, i: Instruction) -> str:
     if xorsign:
         if len(values) != 2:
             raise Unsupported(i.op)
-        return e.write(i.operands[0], f"isa::fminmax_xorsign<{is_max}, {ftz}, {nans}>({', '.join(values)})", "f32")
+        return e.write(
+            i.operands[0], f"isa::fminmax_xorsign<{is_max}, {ftz}, {nans}>({', '.join(values)})", "f32"
+        )
     result = values[0]
     for value in values[1:]:
         result = f"isa::f{i.name}<{ftz}, {nans}>({result}, {value})"

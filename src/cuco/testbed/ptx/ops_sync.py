@@ -9,14 +9,15 @@ from cuco.testbed.ptx.ops_memory import shared_address
 from cuco.testbed.ptx.table import Unsupported, op
 
 
-# ------------------------------------------------------------------------------------------------ block barriers
+# -------------------- block barriers
 @op("bar.red", "barrier.red", "barrier.cta.red", kind="barrier")
 def bar_reduce(e: Emitter, i: Instruction) -> str:
     operation = next(p for p in i.parts if p in ("popc", "and", "or"))
     rest = i.operands[1:]
     identifier = e.read(rest[0], "u32")
     count = e.read(rest[1], "u32") if len(rest) > 2 else "0"
-    call = f"emu_bar_red(T_, {identifier}, {count}, EMU_RED_{operation.upper()}, {e.read(rest[-1], 'pred')}, {e.site(i)})"
+    what, predicate = f"EMU_RED_{operation.upper()}", e.read(rest[-1], "pred")
+    call = f"emu_bar_red(T_, {identifier}, {count}, {what}, {predicate}, {e.site(i)})"
     if operation == "popc":
         return e.write(i.operands[0], call, "u32")
     return e.write(i.operands[0], f"{call} != 0", "pred")
@@ -39,7 +40,7 @@ def syncwarp(e: Emitter, i: Instruction) -> str:
     return f"emu_warp_call(T_, nullptr, nullptr, {e.read(i.operands[0], 'u32')}, {e.site(i)});"
 
 
-# ------------------------------------------------------------------------------------------------ mbarrier
+# -------------------- mbarrier
 def _mode(i: Instruction, default: str) -> str:
     return f"EMU_MODE({order_of(i, default)}, {scope_of(i, 'EMU_CTA')}, EMU_SHARED)"
 
@@ -68,7 +69,8 @@ def mbarrier_arrive(e: Emitter, i: Instruction) -> str:
     elif len(operands) > 2:
         count = e.read(operands[2], "u32")
     drop = int(i.has("arrive_drop"))
-    call = f"emu_mbar_arrive(T_, {where}, {count}, {transactions}, {drop}, {_mode(i, 'EMU_RELEASE')}, {e.site(i)})"
+    mode = _mode(i, "EMU_RELEASE")
+    call = f"emu_mbar_arrive(T_, {where}, {count}, {transactions}, {drop}, {mode}, {e.site(i)})"
     return e.write(target, call, "b64")
 
 
@@ -78,7 +80,8 @@ def mbarrier_wait(e: Emitter, i: Instruction) -> str:
     value = f"uint64_t({e.read(i.operands[2], 'u32')})" if parity else e.read(i.operands[2], "b64")
     where = shared_address(e, i, i.operands[1])
     blocks = int(i.parts[1] == "try_wait")
-    call = f"emu_mbar_test(T_, {where}, {value}, {int(parity)}, {blocks}, {_mode(i, 'EMU_ACQUIRE')}, {e.site(i)})"
+    mode = _mode(i, "EMU_ACQUIRE")
+    call = f"emu_mbar_test(T_, {where}, {value}, {int(parity)}, {blocks}, {mode}, {e.site(i)})"
     return e.write(i.operands[0], f"{call} != 0", "pred")
 
 
@@ -87,7 +90,7 @@ def mbarrier_pending(e: Emitter, i: Instruction) -> str:
     return e.write(i.operands[0], f"uint32_t({e.read(i.operands[1], 'b64')})", "u32")
 
 
-# ------------------------------------------------------------------------------------------------ warp operations
+# -------------------- warp operations
 def _call(e: Emitter, i: Instruction, function: str, mask: Operand) -> str:
     return f"emu_warp_call(T_, isa::{function}, &w_, {e.read(mask, 'u32')}, {e.site(i)});"
 

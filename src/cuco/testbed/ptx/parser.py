@@ -63,7 +63,7 @@ class _ModuleParser:
         else:
             raise PtxError(f"unexpected {word!r} at module level", line)
 
-    # -------------------------------------------------------------------------------------------- variables
+    # -------------------- variables
     def _data(self, linkage: set[str], line: int) -> None:
         space = self.s.next()[1:]
         for variable in self.s.variables(space, line):
@@ -98,7 +98,9 @@ class _ModuleParser:
             self.s.accept(",")
 
     def _value(self) -> Imm | FloatImm | Sym:
-        """A number, `symbol`, `symbol+offset`, or `generic(symbol)` with an offset in or after the brackets."""
+        """A number, `symbol`, `symbol+offset`, or `generic(symbol)` with an offset in or after the
+        brackets.
+        """
         s = self.s
         if s.peek() == "generic":
             s.next()
@@ -117,7 +119,7 @@ class _ModuleParser:
             return self.s.integer()
         return 0
 
-    # -------------------------------------------------------------------------------------------- functions
+    # -------------------- functions
     def _function(self, linkage: set[str], line: int) -> None:
         s = self.s
         function = Function("", s.next() == ".entry", line)

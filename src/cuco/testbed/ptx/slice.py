@@ -1,8 +1,8 @@
 """The timing slice: per kernel a plan of what to execute, or the reason why it must be executed whole.
 
-Rules (design 6): value work is counted and not executed; control flow, synchronisation, atomics, and every address
-that is not proven local stay. Counts per basic block equal those of full execution: blocks are entered as in the full
-program, only instructions inside them are left out.
+Rules (design 6): value work is counted and not executed; control flow, synchronisation, atomics, and every
+address that is not proven local stay. Counts per basic block equal those of full execution: blocks are
+entered as in the full program, only instructions inside them are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def slice_function(function: Function, blocks: list[Block], layout: Layout) -> t
 def slice_module(
     module: Module, layout: Layout, blocks: dict[str, list[Block]]
 ) -> tuple[dict[str, Plan], dict[str, tuple[str, tuple[tuple[int, bool], ...]]]]:
-    """Plans by kernel, and per kernel (refusal or "", guarded parameter offsets with whether they are written)."""
+    """Plans by kernel, and per kernel (refusal or "", guarded parameter offsets with whether they are
+    written).
+    """
     plans: dict[str, Plan] = {}
     verdicts: dict[str, tuple[str, tuple[tuple[int, bool], ...]]] = {}
     for f in module.functions.values():

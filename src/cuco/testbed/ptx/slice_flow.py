@@ -12,8 +12,10 @@ from cuco.testbed.ptx.table import lookup, writes
 
 @dataclass(frozen=True)
 class Base:
-    """What a value points into. kind: int (no pointer), param, shared, local, global, constant, unknown, or none
-    (nothing known yet, inside a cycle). `offset` is the constant distance from the root, None if it varies."""
+    """What a value points into. kind: int (no pointer), param, shared, local, global, constant, unknown, or
+    none (nothing known yet, inside a cycle). `offset` is the constant distance from the root, None if it
+    varies.
+    """
 
     kind: str
     root: str | int = ""
@@ -48,7 +50,9 @@ class Flow:
         self.f = function
         self.layout = layout
         self.defs: dict[str, list[Instruction]] = {}
-        self.params = dict((p.name, offset) for p, offset in layout.parameters(function)) if function.entry else {}
+        self.params = (
+            dict((p.name, offset) for p, offset in layout.parameters(function)) if function.entry else {}
+        )
         for i in function.instructions():
             for name in writes(i):
                 self.defs.setdefault(name, []).append(i)
@@ -68,9 +72,11 @@ class Flow:
                     self._bases[name] = new
                     changed = True
 
-    # -------------------------------------------------------------------------------------------- provenance
+    # -------------------- provenance
     def address(self, i: Instruction, operand: Operand, space: str | None = None) -> Base:
-        """The base of a memory operand in a state space (by default the instruction's), which is the last resort."""
+        """The base of a memory operand in a state space (by default the instruction's), which is the last
+        resort.
+        """
         space = space_of(i) if space is None else space
         if not isinstance(operand, Addr):
             return UNKNOWN

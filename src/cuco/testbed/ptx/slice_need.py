@@ -1,8 +1,10 @@
-"""What must be executed for control flow, synchronisation and remote traffic to be those of the full program.
+"""What must be executed for control flow, synchronisation and remote traffic to be those of the full
+program.
 
-Two sets grow together. Needed registers: those that decide a branch, a guard, a synchronising operation or an address
-that is not known to be local, and everything they are computed from. Tainted registers: those computed from values the
-slice does not produce (data loads, matrix results). A register in both is the reason why a kernel cannot be sliced.
+Two sets grow together. Needed registers: those that decide a branch, a guard, a synchronising operation or
+an address that is not known to be local, and everything they are computed from. Tainted registers: those
+computed from values the slice does not produce (data loads, matrix results). A register in both is the
+reason why a kernel cannot be sliced.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class NeedAnalysis:
         self._guards()
         return self.needs
 
-    # -------------------------------------------------------------------------------------------- roots
+    # -------------------- roots
     def _keep(self, i: Instruction, why: str, registers: list[str]) -> None:
         self.needs.kept.add(id(i))
         for name in registers:
@@ -150,7 +152,7 @@ class NeedAnalysis:
     def _address_registers(self, i: Instruction) -> list[str]:
         return [r for o in i.operands for r in _registers(o, addresses_only=True)]
 
-    # -------------------------------------------------------------------------------------------- backwards
+    # -------------------- backwards
     def _propagate(self) -> bool:
         """Keep what the needed registers are computed from; whether there was anything to do."""
         worked = bool(self._todo)
@@ -192,9 +194,7 @@ class NeedAnalysis:
                 self.needs.checked.discard(id(store))
                 self._keep(store, why, reads(store))
             elif store.name not in ("atom", "red"):
-                raise Refusal(
-                    f"a computed value (stored at {place(store)}, loaded at {place(load)}) reaches {why} at {place(user)}"
-                )
+                raise Refusal(_through_memory(store, load, why, user))
 
     def _keep_carry_chain(self, why: str) -> None:
         if self._carry:
@@ -205,7 +205,7 @@ class NeedAnalysis:
             if entry is not None and entry.kind == "carry":
                 self._keep(i, why, reads(i))
 
-    # -------------------------------------------------------------------------------------------- forwards
+    # -------------------- forwards
     def _taint(self) -> set[str]:
         """Registers whose values a slice does not produce, were every other instruction executed."""
         tainted: set[str] = set()
@@ -254,18 +254,18 @@ class NeedAnalysis:
             return False
         return not any(name in tainted for name in reads(i))
 
-    # -------------------------------------------------------------------------------------------- memory
+    # -------------------- memory
     def _check_memory(self) -> None:
-        """A control load must not read what a dropped store would have written, or an atomic made of tainted values."""
+        """A control load must not read what a dropped store would have written, or an atomic made of
+        tainted values.
+        """
         dropped = [i for i in self._writers if id(i) not in self.needs.kept or id(i) in self._garbled]
         for load in self.needs.control:
             where, size = self.flow.address(load, load.operands[1]), access_of(load).bytes
             for store in dropped:
                 if self._may_meet(where, size, *self._written(store)):
                     why, user = self._reason_of(load)
-                    raise Refusal(
-                        f"a computed value (stored at {place(store)}, loaded at {place(load)}) reaches {why} at {place(user)}"
-                    )
+                    raise Refusal(_through_memory(store, load, why, user))
         kinds = {self._written(i)[0].kind for i in dropped}
         self.needs.spoiled = (1 if "shared" in kinds else 0) | (2 if "local" in kinds else 0)
 
@@ -281,8 +281,12 @@ class NeedAnalysis:
                 if source is None:
                     continue
                 if _is_floating(i):
-                    why, user = next((self._needed[n] for n in writes(i) if n in self._needed), ("control", i))
-                    raise Refusal(f"a computed value (loaded at {place(source)}) reaches {why} at {place(user)}")
+                    why, user = next(
+                        (self._needed[n] for n in writes(i) if n in self._needed), ("control", i)
+                    )
+                    raise Refusal(
+                        f"a computed value (loaded at {place(source)}) reaches {why} at {place(user)}"
+                    )
                 for n in writes(i):
                     if n not in origin:
                         origin[n] = source
@@ -307,8 +311,9 @@ class NeedAnalysis:
 
     @staticmethod
     def _may_meet(load: Base, load_size: int, store: Base, store_size: int) -> bool:
-        """Loads through pointers of unknown origin are checked at run time (emu_control_read), like those through
-        parameters; here only what is certain from the text."""
+        """Loads through pointers of unknown origin are checked at run time (emu_control_read), like those
+        through parameters; here only what is certain from the text.
+        """
         if load.kind != store.kind:
             return False
         if load.kind in ("shared", "local", "global"):
@@ -344,6 +349,11 @@ class NeedAnalysis:
                     self.needs.guards[base.root] = self.needs.guards.get(base.root, False) or writing
 
 
+def _through_memory(store: Instruction, load: Instruction, why: str, user: Instruction) -> str:
+    where = f"stored at {place(store)}, loaded at {place(load)}"
+    return f"a computed value ({where}) reaches {why} at {place(user)}"
+
+
 _FLOATING = ("f32", "f64", "f16", "bf16", "f16x2", "bf16x2")
 
 
@@ -358,7 +368,9 @@ def _kind(i: Instruction) -> str:
 
 
 def _accesses(i: Instruction) -> list[tuple[Operand, bool]]:
-    """Memory operands in global or generic space that an instruction would touch, and whether it writes them."""
+    """Memory operands in global or generic space that an instruction would touch, and whether it writes
+    them.
+    """
     if i.name in ("ld", "ldu") and access_of(i).space in ("", "global"):
         return [(i.operands[1], False)]
     if i.name == "st" and access_of(i).space in ("", "global"):

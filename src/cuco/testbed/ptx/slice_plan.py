@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Plan:
-    """`kept` are executed as they are; `checked` are memory accesses of which only the remote check is executed;
-    `control` are kept loads from memory whose value decides control. The rest is counted, not executed."""
+    """`kept` are executed as they are; `checked` are memory accesses of which only the remote check is
+    executed; `control` are kept loads from memory whose value decides control. The rest is counted, not
+    executed.
+    """
 
     kept: set[int] = field(default_factory=set)
     checked: set[int] = field(default_factory=set)

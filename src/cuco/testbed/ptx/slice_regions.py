@@ -1,8 +1,8 @@
 """Loops of which nothing but counting is left: they are run once per distinct input and then remembered.
 
-Such a region is a natural loop (outermost ones first) whose kept instructions are functions of registers alone. Its
-effect on the counters and on the registers that leave it then depends only on the registers that enter it, and those
-are the same for most threads: a table of inputs already seen replaces the loop.
+Such a region is a natural loop (outermost ones first) whose kept instructions are functions of registers
+alone. Its effect on the counters and on the registers that leave it then depends only on the registers that
+enter it, and those are the same for most threads: a table of inputs already seen replaces the loop.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ class RegionFinder:
         region.inputs = sorted({*region.inputs, *region.outputs})
 
     def _reads(self, i: Instruction) -> list[str]:
-        """Registers read by what is executed of an instruction: its guard always (guarded blocks are counted)."""
+        """Registers read by what is executed of an instruction: its guard always (guarded blocks are
+        counted).
+        """
         if self.plan.runs(i):
             return reads(i)
         return [i.guard.name] if i.guard is not None else []

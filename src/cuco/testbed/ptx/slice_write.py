@@ -1,4 +1,6 @@
-"""C++ of a counted loop: a function that runs its skeleton once per distinct input, and a table of what came out."""
+"""C++ of a counted loop: a function that runs its skeleton once per distinct input, and a table of what
+came out.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class RegionWriter:
         """(definitions before the function, statements in place of the header)."""
         return self._definition(), self._use()
 
-    # -------------------------------------------------------------------------------------------- the skeleton
+    # -------------------- the skeleton
     def _definition(self) -> str:
         r = self.region
         inputs = len(r.inputs) + len(r.special) + len(r.parameters)
@@ -147,17 +149,20 @@ class RegionWriter:
         jump = f"{{ {check}goto {label(target.name)}; }}"
         return f"if ({self.e.read(i.guard, 'pred')}) {jump}" if i.guard is not None else jump
 
-    # -------------------------------------------------------------------------------------------- its use
+    # -------------------- its use
     def _use(self) -> list[str]:
         r, n = self.region, self.name
         values = [to_word(self.e, name) for name in r.inputs]
-        values += [f"uint64_t({self.e.read(Reg(name, special=True), _special_type(name))})" for name in r.special]
+        values += [
+            f"uint64_t({self.e.read(Reg(name, special=True), _special_type(name))})" for name in r.special
+        ]
         values += [self._parameter(i) for i in r.parameters]
         lines = [
             f"{{ static {n} memo_[{_ENTRIES}]; const uint64_t in_[] = {{{', '.join(values) or '0'}}}; "
             "uint64_t h_ = 0; for (uint64_t x_ : in_) h_ = (h_ ^ x_) * 0x9e3779b97f4a7c15ull; "
             f"{n}& m_ = memo_[h_ >> 58]; "
-            f"if (!m_.valid || memcmp(m_.in, in_, sizeof in_) != 0) {{ memcpy(m_.in, in_, sizeof in_); {n}_run(T_, m_); }}",
+            "if (!m_.valid || memcmp(m_.in, in_, sizeof in_) != 0) "
+            f"{{ memcpy(m_.in, in_, sizeof in_); {n}_run(T_, m_); }}",
         ]
         adds = " ".join(f"C_[{self.blocks[b].id}] += m_.d[{k}];" for k, b in enumerate(self.counted))
         lines.append(f"{adds} T_->progress += m_.w;")
@@ -171,7 +176,9 @@ class RegionWriter:
         return f"uint64_t(emu_read<{_word_type(i)}>({self.e.address(i.operands[1], 'param')}))"
 
     def _barrier(self) -> str:
-        """One barrier stands for all of the loop's: what came before still lies in an earlier phase than what follows."""
+        """One barrier stands for all of the loop's: what came before still lies in an earlier phase than
+        what follows.
+        """
         whole = [i for i in self.region.barriers if i.parts[1] != "warp"]
         chosen = whole or self.region.barriers
         if not chosen:

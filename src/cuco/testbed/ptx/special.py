@@ -54,7 +54,9 @@ VARYING = {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo",
 
 
 def special_register(name: str) -> str:
-    """A C++ expression for a special register (`@` stands for the site); Unsupported for those we do not model."""
+    """A C++ expression for a special register (`@` stands for the site); Unsupported for those we do not
+    model.
+    """
     if name in _SCALARS:
         return _SCALARS[name]
     match = re.fullmatch(r"%(\w+)\.([xyzw])", name)

@@ -57,7 +57,7 @@ class Stream:
     def error(self, message: str) -> PtxError:
         return PtxError(message, self.line)
 
-    # -------------------------------------------------------------------------------------------- literals
+    # -------------------- literals
     def integer(self) -> int:
         sign = -1 if self.accept("-") else 1
         token = self.token()
@@ -78,7 +78,7 @@ class Stream:
             return parse_float(token.text, negative)
         raise PtxError(f"expected a number, found {token.text!r}", token.line)
 
-    # -------------------------------------------------------------------------------------------- declarations
+    # -------------------- declarations
     def variables(self, space: str, line: int) -> list[Variable]:
         """The rest of a variable declaration after its state space, without the final `;`.
 

@@ -1,4 +1,6 @@
-"""The op table: one entry per opcode family. `ops_*.py` fill it; the emitter, the cost classes and the slice read it."""
+"""The op table: one entry per opcode family. `ops_*.py` fill it; the emitter, the cost classes and the
+slice read it.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,9 @@ def ranges(numbers: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 class Tables:
-    def __init__(self, module: Module, layout: Layout, t: Translation, variant: str, source_name: str) -> None:
+    def __init__(
+        self, module: Module, layout: Layout, t: Translation, variant: str, source_name: str
+    ) -> None:
         self.module = module
         self.layout = layout
         self.t = t
@@ -43,9 +45,11 @@ class Tables:
         self.source_name = source_name
 
     def text(self) -> str:
-        return "\n".join([*self._globals(), *self._kernels(), *self._sites(), *self._classes(), self._module()])
+        return "\n".join(
+            [*self._globals(), *self._kernels(), *self._sites(), *self._classes(), self._module()]
+        )
 
-    # -------------------------------------------------------------------------------------------- globals
+    # -------------------- globals
     def _globals(self) -> list[str]:
         lines, rows = [], []
         for n, (name, v) in enumerate(self.layout.globals):
@@ -59,7 +63,8 @@ class Tables:
                 lines.append(f"static const EmuReloc {reloc}[] = {{{', '.join(relocations)}}};")
             space = "EMU_CONST" if v.space == "const" else "EMU_GLOBAL"
             rows.append(
-                f"{{{quoted(name)}, {v.bytes}, {v.align}, {init}, {len(data)}, {len(relocations)}, {reloc}, {space}}}"
+                f"{{{quoted(name)}, {v.bytes}, {v.align}, {init}, {len(data)}, "
+                f"{len(relocations)}, {reloc}, {space}}}"
             )
         rows.append("{}")
         return [*lines, "static const EmuGlobal globals_[] = {", ",\n".join(rows), "};"]
@@ -85,16 +90,25 @@ class Tables:
         if index is not None:
             return f"{{{offset}, EMU_RELOC_GLOBAL, {index}, nullptr, {value.offset}}}"
         if value.name in self.layout.functions:
-            return f"{{{offset}, EMU_RELOC_FUNCTION, 0, reinterpret_cast<void*>(&F_{identifier(value.name)}), 0}}"
+            function = f"reinterpret_cast<void*>(&F_{identifier(value.name)})"
+            return f"{{{offset}, EMU_RELOC_FUNCTION, 0, {function}, 0}}"
         raise PtxError(f"initialiser of {v.name}: unknown symbol {value.name}", v.line)
 
-    # -------------------------------------------------------------------------------------------- kernels
+    # -------------------- kernels
     def _kernels(self) -> list[str]:
         lines, rows = [], []
         for n, k in enumerate(self.t.kernels):
-            lines.append(_array(f"params_{n}_", "EmuParam", [f"{{{o}, {s}, {a}}}" for o, s, a in k.parameters]))
+            lines.append(
+                _array(f"params_{n}_", "EmuParam", [f"{{{o}, {s}, {a}}}" for o, s, a in k.parameters])
+            )
             lines.append(_array(f"ranges_{n}_", "EmuRange", [f"{{{f}, {c}}}" for f, c in ranges(k.blocks)]))
-            lines.append(_array(f"guards_{n}_", "EmuGuard", [f"{{{o}, {self._parameter(k, o)}, {int(w)}}}" for o, w in k.guards]))
+            lines.append(
+                _array(
+                    f"guards_{n}_",
+                    "EmuGuard",
+                    [f"{{{o}, {self._parameter(k, o)}, {int(w)}}}" for o, w in k.guards],
+                )
+            )
             rows.append(self._kernel_row(n, k))
         rows.append("{}")
         return [*lines, "static const EmuKernel kernels_[] = {", ",\n".join(rows), "};"]
@@ -108,15 +122,17 @@ class Tables:
         refusal = quoted(k.refusal) if k.refusal else "nullptr"
         return (
             f"{{{quoted(k.name)}, K_{identifier(k.name)}, {k.static_shared}, {k.dynamic_align}, "
-            f"{self.layout.local_bytes(k.name)}, {size}, {len(k.parameters)}, params_{n}_, {three}, {k.minnctapersm}, "
+            f"{self.layout.local_bytes(k.name)}, {size}, {len(k.parameters)}, params_{n}_, "
+            f"{three}, {k.minnctapersm}, "
             f"{len(ranges(k.blocks))}, ranges_{n}_, {int(k.may_block)}, {int(k.sliced)}, {refusal}, "
             f"{len(k.guards)}, guards_{n}_}}"
         )
 
-    # -------------------------------------------------------------------------------------------- sites, classes
+    # -------------------- sites, classes
     def _sites(self) -> list[str]:
         rows = [
-            f"{{{s.ptx_line}, {s.line}, {quoted(s.file)}, {quoted(s.function)}, {quoted(s.inlined_at)}, {quoted(s.text)}}}"
+            f"{{{s.ptx_line}, {s.line}, {quoted(s.file)}, {quoted(s.function)}, "
+            f"{quoted(s.inlined_at)}, {quoted(s.text)}}}"
             for s in self.t.sites
         ]
         return ["static const EmuSite sites_[] = {", ",\n".join(rows), "};"]
@@ -137,9 +153,12 @@ class Tables:
         variant = {"plain": "EMU_PLAIN", "hooks": "EMU_HOOKS", "slice": "EMU_SLICE"}[self.variant]
         return (
             f"static const EmuModule module_ = {{EMU_ABI, {variant}, {quoted(self.source_name)}, "
-            f"{len(self.t.kernels)}, kernels_, {len(self.layout.globals)}, globals_, {len(self.t.sites)}, sites_, "
-            f"{len(CLASS_NAMES)}, class_names_, {len(self.t.block_weight)}, block_classes_, block_weight_}};\n"
-            'extern "C" __attribute__((visibility("default"))) const EmuModule* emu_module(void) { return &module_; }'
+            f"{len(self.t.kernels)}, kernels_, {len(self.layout.globals)}, globals_, "
+            f"{len(self.t.sites)}, sites_, "
+            f"{len(CLASS_NAMES)}, class_names_, {len(self.t.block_weight)}, "
+            "block_classes_, block_weight_};\n"
+            'extern "C" __attribute__((visibility("default"))) '
+            "const EmuModule* emu_module(void) { return &module_; }"
         )
 
 
@@ -157,5 +176,3 @@ def _float_bytes(value: FloatImm, kind: str) -> bytes:
         (number,) = struct.unpack("<f", value.bits.to_bytes(4, "little"))
         return struct.pack("<d", number)
     return value.bits.to_bytes(8, "little")[: SIZES[kind]]
-
-

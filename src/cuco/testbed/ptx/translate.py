@@ -1,4 +1,6 @@
-"""The translator's front: PTX text -> C++ text, with everything the build and the reports need to know about it."""
+"""The translator's front: PTX text -> C++ text, with everything the build and the reports need to know
+about it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from cuco.testbed.ptx.layout import Layout
 from cuco.testbed.ptx.model import Function, Instruction, Module
 from cuco.testbed.ptx.parser import parse
 from cuco.testbed.ptx.slice_plan import Plan
-from cuco.testbed.ptx.tables import Tables
 from cuco.testbed.ptx.table import lookup
+from cuco.testbed.ptx.tables import Tables
 
 Variant = Literal["plain", "hooks", "slice"]
 
@@ -49,7 +51,9 @@ class KernelInfo:
     sliced: bool = False
     refusal: str = ""
     guards: tuple[tuple[int, bool], ...] = ()
-    """Parameter offsets of pointers that must be local for the slice to be valid, and whether it drops stores there."""
+    """Parameter offsets of pointers that must be local for the slice to be valid, and whether it drops
+    stores there.
+    """
 
 
 @dataclass
@@ -71,8 +75,8 @@ class Translation:
 def translate(ptx_text: str, *, variant: Variant = "plain", source_name: str = "") -> Translation:
     """Translate one PTX module to C++ for the emulator (isa/abi.h).
 
-    Raises PtxError for text outside the PTX grammar. Opcodes that are not implemented are no error: they are listed in
-    `unsupported` and stop the run, with their line, if they are ever reached.
+    Raises PtxError for text outside the PTX grammar. Opcodes that are not implemented are no error: they
+    are listed in `unsupported` and stop the run, with their line, if they are ever reached.
     """
     return _Translator(parse(ptx_text), variant, source_name).run()
 
