@@ -145,8 +145,9 @@ class Gpu:
         ]
 
     def _refill(self, freed: list[Sm]) -> None:
-        """Dispatches to what was freed once everything that ends at this instant has ended, so that slots freed
-        together are filled SM by SM and not pairwise (on hardware no two CTAs end at the same instant)."""
+        """Dispatches to what was freed once everything that ends at this instant has ended, so that slots
+        freed together are filled SM by SM and not pairwise (on hardware no two CTAs end at the same
+        instant)."""
         if not self._freed:
             self.events.at(self.events.now, self._fill)
         self._freed += [sm for sm in freed if sm not in self._freed]
