@@ -9,8 +9,8 @@ from cuco.verify.tracing import MeasurementRejected, slice_fault
 
 
 def test_a_slice_that_fails_becomes_the_reason_for_running_whole() -> None:
-    error = MeasurementRejected([Finding("unsupported", "slice", "the timing slice does not hold: x decides control")])
-    assert slice_fault(error) == "the timing slice does not hold: x decides control"
+    why = "the timing slice does not hold: x decides control"
+    assert slice_fault(MeasurementRejected([Finding("unsupported", "slice", why)])) == why
 
 
 @pytest.mark.parametrize("kind", ["deadlock", "unsupported", "out-of-bounds"])

@@ -148,7 +148,7 @@ def slice_refusal(workload: Workload, source: Path, built: Build, setting: Setti
 
 
 def slice_fault(error: MeasurementRejected) -> str:
-    """Why the slice itself failed: no fault of the candidate, so it is run whole. Other findings are raised on."""
+    """Why the slice itself failed: no fault of the candidate, which is run whole. Others are raised on."""
     for finding in error.findings:
         if (finding.kind, finding.rule) != ("unsupported", "slice"):
             raise error
