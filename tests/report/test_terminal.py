@@ -51,7 +51,7 @@ def test_the_table_follows_the_search() -> None:
     watch.changed(attempt(2, "terminal", reason="verify", detail="race on buffer recv"), None)
     watch.changed(attempt(3, "assigned"), None)
     text = shown(watch)
-    for expected in ("LSA/Deferred/Barrier/CTA/PerPeer", "race on buffer recv", "writing", "best candidate 50",
+    for expected in ("LSA/Deferred/Barrier/CTA/PerPeer", "race on buffer recv", "writing",
                      "2.00× of it", "limit 10 µs"):  # fmt: skip
         assert expected in text
     assert "verified" not in text and "quick cascade" in text
