@@ -97,11 +97,31 @@ class Calls(Effects):
     def _temporary(self, node: Node) -> Value:
         """A constructor used as an expression: conversions pass their only argument through."""
         arguments = [self.eval(argument) for argument in node.arguments if argument.span != (0, 0)]
+        if node.spelling == "dim3":
+            inner = arguments[0] if len(arguments) == 1 else None
+            return (
+                inner if inner is not None and inner.node is not None else Value(self.text(node), node=node)
+            )
+        body = node.referenced.definition if node.referenced is not None else None
+        if body is not None and body.file in self.own_files and body.parameters:
+            return self._inline(body, arguments, node)  # its fields are told apart by the type
         if len(arguments) == 1:
             return arguments[0]
         if any(value.callee for value in arguments):
             self._call_through(arguments, node)
         return Value(self.text(node))
+
+    def _made_by_library(self, node: Node, arguments: list[Value]) -> None:
+        """``make_unique`` and ``make_shared``: the constructor that takes as many arguments is entered."""
+        kind = node.cursor.type.get_canonical()
+        if kind.get_num_template_arguments() < 1:
+            return
+        record = self.unit.node(kind.get_template_argument_type(0).get_declaration())
+        for child in record.children if record is not None else []:
+            if child.kind == "CONSTRUCTOR" and len(child.parameters) == len(arguments) and child.definition:
+                if child.definition.file in self.own_files:
+                    self._inline(child.definition, arguments, node)
+                return
 
     def _callees(self, node: Node) -> list[Callee]:
         """What a call may call."""
@@ -131,6 +151,9 @@ class Calls(Effects):
             owner = node.expressions[0].strip()
             if owner.kind == "MEMBER_REF_EXPR" and owner.expressions:
                 return self.eval(owner.expressions[0]).named(self.text(owner.expressions[0]))
+        if name in ("make_unique", "make_shared"):
+            self._made_by_library(node, arguments)
+            return Value(self.text(node))
         if name == "swap" and len(arguments) == 2:
             self._swap(node, arguments)
             return Value("")
@@ -188,7 +211,11 @@ class Calls(Effects):
         return self._inline(body, arguments, node, this=this)
 
     def _object(self, node: Node) -> Slot | None:
-        """The object that a method is called on."""
+        """The object that a method is called on; None for one whose fields are told apart by its type."""
+        if node.strip().kind == "CXX_THIS_EXPR":
+            return self.frame.this
+        if node.strip().kind == "CALL_EXPR" and node.strip().spelling in ("operator->", "operator*", "get"):
+            return None
         if node.is_pointer:
             target = self.eval(node).target
             if target is not None:

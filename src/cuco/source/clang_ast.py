@@ -244,8 +244,8 @@ class Node:
     def strip(self) -> Node:
         """The expression without parentheses, casts and implicit conversions."""
         node = self
-        while node.kind in WRAPPERS:
-            inner = node.expressions
+        while node.kind in WRAPPERS or (node.kind == "DECL_REF_EXPR" and not node.spelling):
+            inner = node.expressions  # a reference without a name is a template's argument put in place
             if not inner:
                 return node
             node = inner[-1]

@@ -84,10 +84,12 @@ class Launches(Recorder):
             return shown[0], shown[1], shown[2]
         return self.text(inner), "1", "1"
 
-    @staticmethod
-    def _size_expression(node: Node) -> Node | None:
-        """The expression that makes a grid or block size, through the declaration of a dim3 variable."""
+    def _size_expression(self, node: Node) -> Node | None:
+        """The expression that makes a grid or block size, through dim3 variables and parameters."""
         inner = node.strip()
+        known = self.eval(inner).node if inner.canonical_type.endswith("dim3") else None
+        if known is not None:
+            return known
         while (
             inner.kind == "CALL_EXPR"
             and inner.spelling == "dim3"

@@ -36,8 +36,10 @@ class Walker(Calls):
 
     def _initialise_members(self, function: Node) -> None:
         """The initialiser list of a constructor: pairs of a field and its value."""
-        if function.kind != "CONSTRUCTOR" or self.frame.this is None:
+        if function.kind != "CONSTRUCTOR":
             return
+        this = self.frame.this
+        record = str(function.cursor.semantic_parent.spelling)
         field: Node | None = None
         for child in function.children:
             if child.kind == "MEMBER_REF":
@@ -48,9 +50,9 @@ class Walker(Calls):
                 "TYPE_REF",
                 "TEMPLATE_REF",
             ):
-                this = self.frame.this
-                value = self.eval(child)
-                self.assign(Slot(f"{this.key}.{field.spelling}", f"{this.text}.{field.spelling}"), value)
+                value, name = self.eval(child), field.spelling
+                slot = Slot(f"field:{record}.{name}", name)
+                self.assign(Slot(f"{this.key}.{name}", f"{this.text}.{name}") if this else slot, value)
                 field = None
 
     # ---- statements ------------------------------------------------------------------------------
@@ -129,9 +131,22 @@ class Walker(Calls):
         self.loops.pop()
         self.loop_heads.pop()
 
+    def _range(self, kids: list[Node]) -> None:
+        """The variable of a range loop is an element of what is gone through."""
+        declared = next((child for child in kids if child.kind == "VAR_DECL"), None)
+        place = kids[kids.index(declared) + 1] if declared in kids and declared is not kids[-1] else None
+        if declared is None or place is None or not leads_to_data(declared):
+            return
+        base = self.slot(place)
+        element = self.store.get(f"{base.key}[]") if base is not None else None
+        if element is not None:
+            self.assign(self._variable_slot(declared), element)
+
     def _turn(self, kids: list[Node]) -> None:
         for child in kids:
             self.visit(child) if child.kind != "VAR_DECL" else self._declare(child)
+            if child.kind == "VAR_DECL":
+                self._range(kids)
 
     def _pointers(self) -> dict[str, tuple[Memory, ...]]:
         return {key: value.buffers for key, value in self.store.items() if value.buffers}
@@ -278,7 +293,8 @@ class Walker(Calls):
         elif any(value.callee for value in arguments):
             self._call_through(arguments, node)
         if not arguments or not arguments[0].known:
-            self.assign(slot, Value(slot.text if not node.type.endswith("dim3") else self.text(node)))
+            size = node.type.endswith("dim3")
+            self.assign(slot, Value(self.text(node), node=node) if size else Value(slot.text))
         if node.spelling == "device_vector":
             self.assign(
                 slot,
