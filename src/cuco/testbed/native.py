@@ -28,7 +28,8 @@ _ISA = NATIVE / "emulator" / "isa"
 RUNNER_ROOMS = ("emulator/core", "emulator/isa", "emulator/cuda", "emulator/nccl", "driver")
 _FLAGS = ["-std=c++20", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing"]
 _LINK = ["-rdynamic", "-ldl", "-lpthread"]
-_FORMAT = "native 3"
+_FORMAT = "native 4"
+_COMMON = "precompiled.h"
 _TRIES = 3
 
 
@@ -80,12 +81,14 @@ def build_executable(
     sources += extra
     flags = (*_FLAGS, *shlex.split(os.environ.get("CUCO_NATIVE_FLAGS", "")))
     includes = (NATIVE, NATIVE / "include", NATIVE / "emulator", *(NATIVE / room for room in rooms))
+    store = cache or Cache()
+    common = _precompile(compiler, flags, store)
     job = _Job(
         compiler=compiler,
-        flags=(*flags, *(f"-isystem{path}" for path in system)),
+        flags=(*flags, *(f"-isystem{path}" for path in system), "-include", str(common)),
         folders=includes,
-        identity=digest(_FORMAT, compiler.identity, identity, *flags, *RUNTIME_CXX_FLAGS),
-        cache=cache or Cache(),
+        identity=digest(_FORMAT, compiler.identity, identity, common.parent.name, *flags, *RUNTIME_CXX_FLAGS),
+        cache=store,
     )
     workers = max(1, len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(workers) as pool:
@@ -102,6 +105,23 @@ def build_executable(
 
     key = digest(job.identity, name, *(path.parent.name for path in objects))
     return job.cache.obtain(name, key, link) / name
+
+
+def _precompile(compiler: HostCompiler, flags: Sequence[str], cache: Cache) -> Path:
+    """The header to include first: a third of the compilers' time is spent on standard headers.
+
+    g++ takes the compiled form beside it where the flags agree, and reads the text where they do not.
+    """
+    content = (NATIVE / _COMMON).read_bytes()
+
+    def make(folder: Path) -> None:
+        (folder / _COMMON).write_bytes(content)
+        command: list[str | Path] = [compiler.path, *flags, "-w", "-x", "c++-header", _COMMON]
+        done = process.run([*command, "-o", f"{_COMMON}.gch"], cwd=folder, env=compiler.env)
+        if done.status != 0:
+            raise NativeBuildError(f"{_COMMON} does not compile: {first_line(done.output)}")
+
+    return cache.obtain("headers", digest(_FORMAT, compiler.identity, content, *flags), make) / _COMMON
 
 
 def _object(job: _Job, source: Path) -> Path:
