@@ -23,6 +23,7 @@ struct Table {
   std::map<uint64_t, Named> names;
   std::vector<uint64_t> ids;                            // WordId -> address
   std::unordered_map<uint64_t, WordId> id_of;
+  std::vector<Word*> awaited;
   uint64_t serial = 0;
 } table;
 
@@ -36,6 +37,7 @@ Word* take_word() {
 }
 
 void drop_word(Word* word) {
+  if (word->awaited) std::erase(table.awaited, word);
   *word = Word();
   table.unused.push_back(word);
 }
@@ -84,7 +86,7 @@ void merge_into(Word& wide, std::vector<Word*>& parts) {
     std::memcpy(base.value + at, part->versions.front().value, part->size);
     for (size_t i = 1; i < part->versions.size(); i++) writes.push_back({&part->versions[i], part});
     wide.seen.insert(wide.seen.end(), part->seen.begin(), part->seen.end());
-    wide.waiting.insert(wide.waiting.end(), part->waiting.begin(), part->waiting.end());
+    for (Thread* t : part->waiting) await(wide, t);
     wide.added += part->added;
     wide.stored += part->stored;
   }
@@ -174,17 +176,26 @@ void wake_waiters(Word& word) {
   for (Thread* t : woken) make_ready(t);
 }
 
+void await(Word& word, Thread* t) {
+  word.waiting.push_back(t);
+  if (!word.awaited) table.awaited.push_back(&word);
+  word.awaited = true;
+}
+
+std::vector<Word*>& awaited_words() {
+  std::erase_if(table.awaited, [](Word* word) { return !(word->awaited = !word->waiting.empty()); });
+  return table.awaited;
+}
+
 bool recheck_words() {
   bool any = false;
-  for (Word& word : table.words) {
-    if (word.waiting.empty() || !refresh(word)) continue;
-    wake_waiters(word);
+  for (Word* word : awaited_words()) {
+    if (!refresh(*word)) continue;
+    wake_waiters(*word);
     any = true;
   }
   return any;
 }
-
-std::deque<Word>& all_words() { return table.words; }
 
 WordRecord describe_word(WordId id) {
   const uint64_t address = table.ids[id - 1];

@@ -18,6 +18,7 @@ struct Version {
   bool add = false;
   EmuScope scope = EMU_SYS;        // of the release
   int rank = -1;                   // of the writer
+  uint32_t later = 0;              // additions ordered after this one, among those counted (read.cpp)
   int64_t number = 0;              // add: sum of all deltas so far; else: stores so far
   Event writer;
   Stamp stamp;                     // empty: relaxed without a fence before it
@@ -31,8 +32,10 @@ struct Word {
   WordId id = 0;
   std::deque<Version> versions;    // the first is what was there before anything is known
   std::vector<Seen> seen;          // reads by threads: nobody after them may read older versions
+  uint64_t counted = 0;            // Version::later covers additions up to this serial
   int64_t added = 0, stored = 0;
   std::vector<Thread*> waiting;
+  bool awaited = false;            // in awaited_words()
   Word* next = nullptr;            // another word in the same 16 bytes
 
   const Version& newest() const { return versions.back(); }
@@ -67,6 +70,8 @@ struct WordRecord { int rank; std::string name; uint64_t address; };
 WordRecord describe_word(WordId id);
 bool newest_version(uint64_t address, WordId& word, int64_t& number);
 
-std::deque<Word>& all_words();
+// Words that threads wait for, and some that nobody waits for any more.
+void await(Word& word, Thread* t);
+std::vector<Word*>& awaited_words();
 
 }  // namespace cuco::emu

@@ -58,7 +58,7 @@ void leave_poll(Thread* t, Poll& poll, uint64_t serial) {
 }
 
 void wait_for_word(Thread* t, Word& word, uint32_t site) {
-  word.waiting.push_back(t);
+  await(word, t);
   t->wait_address = word.address;
   suspend(t, Wait::word, site);
 }
@@ -83,11 +83,11 @@ bool let_go(Thread* t, const Word* word, bool timed, bool many) {
 
 bool release_pollers(bool timed) {
   size_t waiting = 0, released = 0;
-  for (const Word& word : all_words()) waiting += word.waiting.size();
+  for (const Word* word : awaited_words()) waiting += word->waiting.size();
   for (const Block* block : resident_blocks()) waiting += block->shared_polls.size();
   const bool many = waiting > kManyWaiting;
-  for (Word& word : all_words())
-    released += std::erase_if(word.waiting, [&](Thread* t) { return let_go(t, &word, timed, many); });
+  for (Word* word : awaited_words())
+    released += std::erase_if(word->waiting, [&](Thread* t) { return let_go(t, word, timed, many); });
   for (Block* block : resident_blocks())
     released += std::erase_if(block->shared_polls, [&](const SharedPoll& p) { return let_go(p.thread, nullptr, timed, many); });
   return released > 0;

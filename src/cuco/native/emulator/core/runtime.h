@@ -15,6 +15,7 @@ struct HostFiber {
   std::function<std::string()> describe;
   bool yielded = false, done = false;
   uint64_t yielded_at = 0;                      // Scheduler::progress() then
+  struct Exceptions { void* caught = nullptr; unsigned uncaught = 0; } exceptions;   // __cxa_eh_globals
   void* context = nullptr;
   char* top = nullptr;
 };

@@ -5,8 +5,8 @@
 #include "trace.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
+#include <cxxabi.h>
 #include <exception>
 
 namespace cuco::emu {
@@ -44,6 +44,12 @@ bool can_run(const HostFiber& fiber, uint64_t progress) {
   return !fiber.yielded || fiber.yielded_at != progress;
 }
 
+// The C++ runtime keeps the exceptions being handled per OS thread; each host fiber has its own.
+void exchange_exceptions(HostFiber& fiber) {
+  auto* active = reinterpret_cast<HostFiber::Exceptions*>(abi::__cxa_get_globals());
+  std::swap(*active, fiber.exceptions);
+}
+
 void run_host(HostFiber& fiber) {
   Scheduler& s = scheduler();
   if (!fiber.yielded) s.made_progress();
@@ -51,7 +57,9 @@ void run_host(HostFiber& fiber) {
   fiber.describe = nullptr;
   fiber.yielded = false;
   s.impl().host = &fiber;
+  exchange_exceptions(fiber);
   cuco_emu_switch(&scheduler_context, fiber.context);
+  exchange_exceptions(fiber);
   s.impl().host = nullptr;
   if (fiber.done && fiber.top) {
     unmap_stack(fiber.top, kHostStack);

@@ -62,7 +62,7 @@ void trace_copy(const Stream& stream, const Rectangle& what) {
   Record record;
   record.put("stream", stream.number).put("bytes", what.bytes()).put("kind", direction(what));
   for (const uint64_t side : {address_of(what.from), address_of(what.to)}) {
-    const int rank = emu::memory().rank_of(side);
+    const int rank = emu::Memory::in_pinned(side) ? -1 : emu::memory().rank_of(side);   // host memory is nobody's
     if (rank >= 0 && rank != stream.rank()) {
       record.put("peer", rank);
       break;
