@@ -258,3 +258,23 @@ void step(float *x, int n, ncclComm_t c, cudaStream_t s) {{
 }}
 """))
     assert found.timed_region == (6, 9)
+
+
+def test_buffers_in_classes(program):
+    found = program("objects")
+    assert edges(found, "op", "send", "recv", "function", "comm") == [
+        ("AllReduce", "grads", "grads", "combine", "world"),
+        ("ReduceScatter", "grads", "shards", "scatter", "world"),
+        ("Broadcast", "weights", "weights", "step", "world"),
+        ("AllReduce", "local.grads", "local.grads", "combine", "world"),
+        ("ReduceScatter", "local.grads", "local.shards", "scatter", "world"),
+        ("Broadcast", "local.weights", "local.weights", "step", "world"),
+    ]
+    assert {one.name: (one.allocator, one.bytes) for one in found.buffers} == {
+        "grads": ("cudaMalloc", "1024 * sizeof(float)"), "weights": ("cudaMalloc", "1024 * sizeof(float)"),
+        "shards": ("cudaMalloc", "1024"), "local.grads": ("cudaMalloc", "2048 * sizeof(float)"),
+        "local.weights": ("cudaMalloc", "2048 * sizeof(float)"), "local.shards": ("cudaMalloc", "2048")}
+    assert ("fill", "allreduce_0", "grads") in found.dependencies
+    assert ("allreduce_0", "broadcast_0", "weights") in found.dependencies, "through a copy"
+    last = launches(found, "fill")[-1]
+    assert (last.args[0], last.buffers[0], last.grid_size) == ("local.weights", ("local.weights",), ("4", "2", "1"))

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #pragma clang force_cuda_host_device end
+#include <memory>  // before CUDA makes __noinline__ a macro, which libstdc++ uses as an attribute's name
 #include <cuda_runtime.h>
 
 #undef __global__
