@@ -182,6 +182,7 @@ def test_writing_replaces_the_page_at_once(run_copy: Path) -> None:
 def test_overlap_formulas(us: float, compute: float, communication: float, efficiency: float) -> None:
     assert overlap_efficiency(us, compute, communication) == pytest.approx(efficiency)
     assert overlap_limit(compute, communication) == pytest.approx(1.8)
+    assert overlap_efficiency(us, 0.05, 75.0) is None  # nothing to hide
     assert overlap_limit(compute, None) is None and overlap_efficiency(us, 0.0, 3.0) is None
 
 

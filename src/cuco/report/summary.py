@@ -12,6 +12,8 @@ from cuco.search.population import rank_key
 from cuco.search.records import Candidate, Verdict
 from cuco.search.schema import REJECTED
 
+#: The least share of the longer of C and M that the shorter must be to speak of hiding it.
+_WORTH_HIDING = 0.01
 IMPROVED, KEPT_HOST = "improved", "kept-host"
 
 
@@ -35,8 +37,14 @@ def overlap_limit(compute_us: float | None, communication_us: float | None) -> f
 def overlap_efficiency(
     us: float | None, compute_us: float | None, communication_us: float | None
 ) -> float | None:
-    """(C + M - T) / min(C, M): the share of what could be hidden that is; below 0 where T exceeds C + M."""
+    """(C + M - T) / min(C, M): the share of what could be hidden that is; below 0 where T exceeds C + M.
+
+    None where the shorter is less than a hundredth of the longer: there is nothing to hide, and the quotient
+    would be noise.
+    """
     if us is None or not compute_us or not communication_us:
+        return None
+    if min(compute_us, communication_us) < _WORTH_HIDING * max(compute_us, communication_us):
         return None
     return (compute_us + communication_us - us) / min(compute_us, communication_us)
 
