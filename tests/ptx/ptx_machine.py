@@ -153,7 +153,7 @@ class Machine:
         return program
 
     def batch(self, texts: Sequence[str]) -> None:
-        """Compile texts that each have one kernel `k` as one module; `build` then finds them by their text."""
+        """Compile texts with one kernel `k` each as one module; `build` then finds them by their text."""
         names = {text: f"k{n}" for n, text in enumerate(dict.fromkeys(texts))}
         bodies = (
             text.removeprefix(HEADER).replace(".entry k(", f".entry {name}(") for text, name in names.items()

@@ -107,5 +107,12 @@ extern "C" __global__ void epoch(unsigned *state, float *y) {
   if (threadIdx.x == 0) state[0] = e + 1;
 }
 
+// One lane waits for the others: the __syncwarp orders them, and must stay.
+extern "C" __global__ void warp_wait(const unsigned *flag, float *y) {
+  if (threadIdx.x == 0) while (*(volatile const unsigned *)flag == 0) {}
+  __syncwarp();
+  y[threadIdx.x] = y[threadIdx.x + 32] * 2;
+}
+
 __device__ __noinline__ float helper(float x, int n) { return n > 3 ? helper(x * 0.5f, n - 1) : x; }
 extern "C" __global__ void with_call(float *y, int n) { y[threadIdx.x] = helper(y[threadIdx.x], n); }

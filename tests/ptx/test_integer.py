@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from ptx_machine import Case, CaseRunner, Machine
 
 BITS = {"u16": 16, "s16": 16, "b16": 16, "u32": 32, "s32": 32, "b32": 32, "u64": 64, "s64": 64, "b64": 64}
@@ -301,3 +303,19 @@ def test_integer(run: CaseRunner, row: int) -> None:
     want = [wrap(fn(*x), kind) for x in zip(*arrays, strict=True)]
     bad = [n for n in range(512) if int(got[n]) != want[n]]
     assert not bad, [(tuple(a[n] for a in arrays), int(got[n]), want[n]) for n in bad[:3]]
+
+
+BY_CODE = {case.code: (case, fn) for case, fn in TABLE}
+CHOSEN = ("mad.hi.s64 d, a, b, c;", "shf.l.clamp.b32 d, a, b, c;", "prmt.b32 d, a, b, c;", "bfe.s32 d, a, b, c;", "dp4a.s32.u32 d, a, b, c;")  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(code=st.sampled_from(CHOSEN), data=st.data())
+def test_any_operands(run: CaseRunner, code: str, data: st.DataObject) -> None:
+    """Values that hypothesis chooses and shrinks; 32 lanes at a time."""
+    case, fn = BY_CODE[code]
+    column = st.lists(st.integers(0, (1 << 64) - 1), min_size=32, max_size=32)
+    values = [[wrap(v, kind) for v in data.draw(column)] for kind in case.inputs]
+    (got,) = run(case, *[np.array(v, dtype=object) for v in values])
+    kind = case.outputs[0]
+    assert [int(g) for g in got] == [wrap(fn(*x), kind) for x in zip(*values, strict=True)]

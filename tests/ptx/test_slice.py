@@ -159,3 +159,11 @@ def test_a_single_barrier_separates_what_lies_around_a_counted_loop(
     source = programs[1].translation.cpp
     body = source[source.index("static void K_gemm_and_send(EmuThread* T_, const char* P_) {") :]
     assert body[: body.index("\n}")].count("emu_bar_sync") == 3
+
+
+def test_syncwarp_stays(programs: tuple[Program, Program]) -> None:
+    flag, y = np.ones(1, np.uint32), np.zeros(64, np.float32)
+    both(programs, "warp_wait", lambda: [flag, y])
+    source = programs[1].translation.cpp
+    body = source[source.index("static void K_warp_wait(EmuThread* T_, const char* P_) {") :]
+    assert "emu_warp_call(T_, nullptr" in body[: body.index("\n}")]

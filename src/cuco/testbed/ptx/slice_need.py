@@ -99,7 +99,7 @@ class NeedAnalysis:
             self._keep(i, "a branch", reads(i))
         elif kind == "call":
             self._call(i)
-        elif kind in ("barrier", "mbarrier", "fence", "effect"):
+        elif kind in ("barrier", "mbarrier", "fence", "effect") or (kind == "warp" and not writes(i)):
             self._keep(i, f"a {i.name} operation", reads(i))
         elif kind == "atomic":
             self._keep(i, "an atomic operation", self._address_registers(i))
