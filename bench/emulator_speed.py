@@ -35,7 +35,7 @@ def seconds(built: Build, ranks: int, what: int, ctas: int) -> float:
         )
         started = time.monotonic()
         result = run(job)
-        assert result.completed, result.findings
+        assert result.completed, (result.findings, result.log)
         return time.monotonic() - started
 
     empty = once(1)

@@ -7,9 +7,7 @@ from cuco.testbed.vtime.published import FIGURES, modelled_us
 
 def main() -> None:
     """One row per figure; a star where the model must be within 20 %."""
-    print(
-        "| machine | GPUs | MiB | published us | modelled us | error | busbw published / modelled GB/s | source |"
-    )
+    print("| machine | GPUs | MiB | published us | modelled us | error | busbw GB/s, both | source |")
     print("|---|---|---|---|---|---|---|---|")
     for figure in FIGURES:
         us = modelled_us(figure)

@@ -23,10 +23,10 @@ __global__ void barriers(float *out) {
   if (threadIdx.x == 0) out[blockIdx.x & 1023] = 1;
 }
 
-// All CTAs are resident, and every thread waits until the last CTA has come.
-__global__ void blocked(unsigned *count, unsigned target) {
-  if (threadIdx.x == 0) atomicAdd(count, 1);
-  while (*(volatile unsigned *)count < target) {
+// All CTAs are resident, and every thread waits for a flag that the last CTA to come raises, once.
+__global__ void blocked(unsigned *words, unsigned ctas) {
+  if (threadIdx.x == 0 && atomicAdd(&words[0], 1) == ctas - 1) *(volatile unsigned *)&words[64] = 1;
+  while (*(volatile unsigned *)&words[64] == 0) {
   }
 }
 
