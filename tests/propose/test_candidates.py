@@ -25,8 +25,15 @@ def candidate(workload: Workload, backend: str, sync: str, placement: str, ranks
     """Writes the middle one of the designs of this kind."""
     graph = analyze(workload.host_source)
     found = exchanges(graph)
-    producers = {one.leader: row_blocks(graph) for one in found} if placement in ("Pipelined", "Persistent", "TileFused") else {}
-    contexts = {one.leader: SpaceContext(ranks=ranks, lsa_team=TEAM[backend] if ranks == 4 else 1, op=one.ops[0]) for one in found}
+    producers = (
+        {one.leader: row_blocks(graph) for one in found}
+        if placement in ("Pipelined", "Persistent", "TileFused")
+        else {}
+    )
+    contexts = {
+        one.leader: SpaceContext(ranks=ranks, lsa_team=TEAM[backend] if ranks == 4 else 1, op=one.ops[0])
+        for one in found
+    }
     proposer = BuiltinProposer(workload.host_source, producers=producers)
     offered = proposer.options(graph, contexts)[found[0].leader]
     alike = [d for d in offered if (d.backend, d.sync, d.placement) == (backend, sync, placement)]
@@ -45,7 +52,16 @@ def row_blocks(graph: CommGraph) -> Producer:
     return Producer(kernel.name, place.file, place.offset, ProducerMap(1, 0), 1 << 20, True, True, True)
 
 
-def accepted(name: str, backend: str, sync: str, placement: str, tmp_path: Path, *, ranks: int = 4, effort: str = "quick") -> None:
+def accepted(
+    name: str,
+    backend: str,
+    sync: str,
+    placement: str,
+    tmp_path: Path,
+    *,
+    ranks: int = 4,
+    effort: str = "quick",
+) -> None:
     workload = load_workload(name)
     path = candidate(workload, backend, sync, placement, ranks, tmp_path)
     options = VerifyOptions(ranks=ranks, lsa_team=TEAM[backend] if ranks == 4 else 1, effort=effort)  # type: ignore[arg-type]
@@ -67,7 +83,9 @@ def test_conservative_candidates_of_every_micro_workload(name: str, backend: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("placement", ["StreamSplit", "Pipelined", "Persistent", "TileFused"])
-@pytest.mark.parametrize(("backend", "sync"), [("LSA", "Signal"), ("GIN", "Signal"), ("GIN", "SignalShadow"), ("Hybrid", "Signal")])
+@pytest.mark.parametrize(
+    ("backend", "sync"), [("LSA", "Signal"), ("GIN", "Signal"), ("GIN", "SignalShadow"), ("Hybrid", "Signal")]
+)
 def test_overlapped_gemm(backend: str, sync: str, placement: str, tmp_path: Path) -> None:
     accepted("gemm_allgather", backend, sync, placement, tmp_path)
 

@@ -12,14 +12,36 @@ from cuco.source.graph import CommGraph, Edge
 from cuco.space import Directive
 
 
-def edge(number: int, op: str, *, line: int | None = None, group: int | None = None, comm: str = "comm") -> Edge:
-    return Edge(id=f"e{number}", op=op, send="send", recv="recv", count="n", dtype="float32", peer="p", comm=comm,
-                stream="stream", line=line or number, function="cuco_launch", group=group, loop=False)
+def edge(
+    number: int, op: str, *, line: int | None = None, group: int | None = None, comm: str = "comm"
+) -> Edge:
+    return Edge(
+        id=f"e{number}",
+        op=op,
+        send="send",
+        recv="recv",
+        count="n",
+        dtype="float32",
+        peer="p",
+        comm=comm,
+        stream="stream",
+        line=line or number,
+        function="cuco_launch",
+        group=group,
+        loop=False,
+    )
 
 
 def directive(**changes: object) -> Directive:
-    base = {"backend": "LSA", "sync": "Signal", "placement": "Deferred", "scope": "World", "issuer": "CTA",
-            "granularity": "Whole", "ordering": "AcqRel"}
+    base = {
+        "backend": "LSA",
+        "sync": "Signal",
+        "placement": "Deferred",
+        "scope": "World",
+        "issuer": "CTA",
+        "granularity": "Whole",
+        "ordering": "AcqRel",
+    }
     return Directive.model_validate(base | changes)
 
 
@@ -39,7 +61,9 @@ def test_a_call_site_on_two_paths_is_one_exchange() -> None:
 
 
 def test_a_group_is_one_exchange_with_slots_for_several_transfers_per_pair() -> None:
-    found = exchanges(CommGraph(edges=(edge(1, "Send", group=0), edge(2, "Recv", group=0), edge(3, "AllReduce"))))
+    found = exchanges(
+        CommGraph(edges=(edge(1, "Send", group=0), edge(2, "Recv", group=0), edge(3, "AllReduce")))
+    )
     assert [(one.calls, one.slots, one.phases) for one in found] == [(("e1", "e2"), 4, 1), (("e3",), 1, 2)]
 
 
@@ -51,7 +75,9 @@ def test_what_is_not_covered_is_refused_with_the_reason() -> None:
 
 
 def test_a_chunk_becomes_pieces_at_the_optimised_size() -> None:
-    config = edge_config(0, 0, 1, directive(granularity="Chunk(1000)"), bytes_per_transfer=4001, producer=None)
+    config = edge_config(
+        0, 0, 1, directive(granularity="Chunk(1000)"), bytes_per_transfer=4001, producer=None
+    )
     assert config.pieces == 5
     assert "kPieces = 5" in config.render()
 
@@ -66,10 +92,19 @@ def test_overlap_without_a_map_is_refused() -> None:
 
 def test_hybrid_barriers_keep_to_one_context() -> None:
     with pytest.raises(ProposalRefused, match="one context"):
-        edge_config(0, 0, 1, directive(backend="Hybrid", sync="Barrier", contexts=2), bytes_per_transfer=1, producer=None)
+        edge_config(
+            0,
+            0,
+            1,
+            directive(backend="Hybrid", sync="Barrier", contexts=2),
+            bytes_per_transfer=1,
+            producer=None,
+        )
 
 
-@pytest.mark.parametrize("op", ["AllGather", "AlltoAll", "Broadcast", "Gather", "Scatter", "AllReduce", "ReduceScatter", "Reduce"])
+@pytest.mark.parametrize(
+    "op", ["AllGather", "AlltoAll", "Broadcast", "Gather", "Scatter", "AllReduce", "ReduceScatter", "Reduce"]
+)
 def test_every_collective_has_a_function_of_its_name(op: str) -> None:
     (exchange,) = exchanges(CommGraph(edges=(edge(1, op),)))
     config = edge_config(0, 0, 1, directive(), bytes_per_transfer=1, producer=None)

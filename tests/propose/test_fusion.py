@@ -10,7 +10,8 @@ from cuco.propose.builtin.fusion import WriteSample, fit_map
 
 
 def tiled(rows: int, cols: int, tile: int, element: int = 2, swizzle: int = 1) -> WriteSample:
-    """A row-major [rows, cols] matrix written in tile x tile CTAs; ``swizzle`` > 1 walks groups of rows column first."""
+    """A row-major [rows, cols] matrix written in tile x tile CTAs; ``swizzle`` > 1 walks groups of rows
+    column first."""
     gx, gy = cols // tile, rows // tile
     writes = []
     for cta in range(gx * gy):
@@ -18,17 +19,25 @@ def tiled(rows: int, cols: int, tile: int, element: int = 2, swizzle: int = 1) -
         if swizzle > 1:
             group = cta // (swizzle * gx)
             y, x = group * swizzle + cta % swizzle, cta % (swizzle * gx) // swizzle
-        writes.append([
-            (((y * tile + r) * cols + x * tile) * element, ((y * tile + r) * cols + (x + 1) * tile) * element)
-            for r in range(tile)
-        ])
+        writes.append(
+            [
+                (
+                    ((y * tile + r) * cols + x * tile) * element,
+                    ((y * tile + r) * cols + (x + 1) * tile) * element,
+                )
+                for r in range(tile)
+            ]
+        )
     return WriteSample((gx, gy, 1), rows * cols * element, writes)
 
 
 def elementwise(n: int, block: int, element: int = 4) -> WriteSample:
     ctas = -(-n // block)
-    return WriteSample((ctas, 1, 1), n * element,
-                       [[(i * block * element, min(n, (i + 1) * block) * element)] for i in range(ctas)])
+    return WriteSample(
+        (ctas, 1, 1),
+        n * element,
+        [[(i * block * element, min(n, (i + 1) * block) * element)] for i in range(ctas)],
+    )
 
 
 def test_rows_of_tiles_map_by_y() -> None:
@@ -41,7 +50,10 @@ def test_elementwise_maps_by_x_with_its_block() -> None:
 
 
 def test_grouped_rasterisation_has_no_map() -> None:
-    assert fit_map([tiled(64, 64, 16, swizzle=4), tiled(128, 64, 16, swizzle=4), tiled(128, 128, 16, swizzle=4)]) is None
+    assert (
+        fit_map([tiled(64, 64, 16, swizzle=4), tiled(128, 64, 16, swizzle=4), tiled(128, 128, 16, swizzle=4)])
+        is None
+    )
 
 
 def test_too_few_sizes_are_not_believed() -> None:
@@ -55,8 +67,10 @@ def test_a_hole_in_what_is_written_means_another_producer() -> None:
     assert fit_map(samples) is None
 
 
-@given(st.lists(st.integers(1, 40).map(lambda k: 16 * k), min_size=3, max_size=5, unique=True),
-       st.sampled_from([16, 32, 48]))
+@given(
+    st.lists(st.integers(1, 40).map(lambda k: 16 * k), min_size=3, max_size=5, unique=True),
+    st.sampled_from([16, 32, 48]),
+)
 def test_a_map_contains_every_write(rows: list[int], cols: int) -> None:
     samples = [tiled(r, cols, 16) for r in rows]
     found = fit_map(samples)

@@ -1,8 +1,9 @@
-"""Traced runs of the host-driven program: which kernel produces what an exchange sends, and which CTA which bytes.
+"""Traced runs of the host-driven program: which kernel produces what an exchange sends, and which CTA which
+bytes.
 
-The program runs in the emulator with every memory access observed (hooks variant), at three small sizes and with two
-data sets, and ``fit_map`` looks for a formula that holds in all of them (design 8, trace-guided fusion).
-"""
+The program runs in the emulator with every memory access observed (hooks variant), at three small sizes and
+with two data sets, and ``fit_map`` looks for a formula that holds in all of them (design 8, trace-guided
+fusion)."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Launched:
 
 @dataclass(frozen=True)
 class Sent:
-    """One traced NCCL call that sends: ``bytes`` of ``buffer`` from ``offset``, after ``launches`` of its rank."""
+    """One traced NCCL call that sends: ``bytes`` of ``buffer`` from ``offset``, after ``launches`` of its
+    rank."""
 
     rank: int
     op: str
@@ -58,16 +60,24 @@ class Sent:
 
 @dataclass(frozen=True)
 class Found:
-    """What tracing found: producers and the bytes of a transfer at the optimised size, per leading edge id; ``notes``
-    say why an exchange has no producer."""
+    """What tracing found: producers and the bytes of a transfer at the optimised size, per leading edge id;
+    ``notes`` say why an exchange has no producer."""
 
     producers: dict[str, Producer]
     transfer_bytes: dict[str, int]
     notes: dict[str, str]
 
 
-def find_producers(workload: Workload, graph: CommGraph, *, ranks: int, lsa_team: int, machine: Machine, size: str,
-                   overrides: Params | None = None) -> Found:
+def find_producers(
+    workload: Workload,
+    graph: CommGraph,
+    *,
+    ranks: int,
+    lsa_team: int,
+    machine: Machine,
+    size: str,
+    overrides: Params | None = None,
+) -> Found:
     """Traces the host-driven program and fits a map per exchange; ``size`` is the one being optimised.
 
     Raises what building and running the host program raise; an exchange without a map is no error.
@@ -93,13 +103,18 @@ def find_producers(workload: Workload, graph: CommGraph, *, ranks: int, lsa_team
 
 
 def sample_sizes(workload: Workload, graph: CommGraph, ranks: int) -> list[dict[str, int | float]]:
-    """The smallest size and some that grow one integer parameter at a time, where that changes what is sent."""
+    """The smallest size and some that grow one integer parameter at a time, where that changes what is
+    sent."""
     base = workload.params(SIZE)
     names = {buffer.name for buffer in workload.buffers(0, ranks, base)}
-    sent = {edge.send for edge in graph.edges} & names or names  # memory of the candidate's own follows the buffers
+    sent = {
+        edge.send for edge in graph.edges
+    } & names or names  # memory of the candidate's own follows the buffers
 
     def shapes(params: Params) -> list[tuple[int, ...]]:
-        return [b.shape for rank in range(ranks) for b in workload.buffers(rank, ranks, params) if b.name in sent]
+        return [
+            b.shape for rank in range(ranks) for b in workload.buffers(rank, ranks, params) if b.name in sent
+        ]
 
     sizes = [base]
     for factor in (2, 3):
@@ -107,7 +122,7 @@ def sample_sizes(workload: Workload, graph: CommGraph, ranks: int) -> list[dict[
             grown = {**base, name: value * factor}
             if isinstance(value, int) and workload.allows(ranks, grown) and shapes(grown) != shapes(base):
                 sizes.append(grown)
-    return sizes[:MIN_SIZES + 1]
+    return sizes[: MIN_SIZES + 1]
 
 
 def _trace(workload: Workload, ranks: int, lsa_team: int, machine: Machine, params: Params, seed: int) -> Run:
@@ -116,11 +131,18 @@ def _trace(workload: Workload, ranks: int, lsa_team: int, machine: Machine, para
     with tempfile.TemporaryDirectory(prefix="cuco-sets-") as folder:
         path = Path(folder) / "trace.jsonl"
         job = Job(
-            host_library=built.host_so, kernels_library=built.kernels_so, registers=built.registers,
-            buffers=[workload.buffers(rank, ranks, params) for rank in range(ranks)], params=dict(params),
-            lsa_team=lsa_team, segments=[Segment("isolated", 1)], steps=[StepPlan(checked=False)],
+            host_library=built.host_so,
+            kernels_library=built.kernels_so,
+            registers=built.registers,
+            buffers=[workload.buffers(rank, ranks, params) for rank in range(ranks)],
+            params=dict(params),
+            lsa_team=lsa_team,
+            segments=[Segment("isolated", 1)],
+            steps=[StepPlan(checked=False)],
             supply=lambda step: [workload.inputs(secret, step, rank, ranks, params) for rank in range(ranks)],
-            seed=seed, settings={**machine_limits(machine), "access_sets": 1}, trace=path,
+            seed=seed,
+            settings={**machine_limits(machine), "access_sets": 1},
+            trace=path,
         )
         result = run(job)
         if not result.completed:
@@ -145,19 +167,31 @@ def _read(path: Path) -> Run:
             record: dict[str, Any] = json.loads(line)
             if "set" in record:
                 launch, cta = record["set"]
-                known = out.launches.setdefault(launch, Launched(
-                    record["kernel"], record["rank"], tuple(record["grid"]), tuple(record["block"])))
+                known = out.launches.setdefault(
+                    launch,
+                    Launched(record["kernel"], record["rank"], tuple(record["grid"]), tuple(record["block"])),
+                )
                 known.writes[cta] = [(name, begin, end) for name, begin, end in record["w"]]
             elif record.get("op") == "launch":
                 last[record["h"]] = record["id"]
             elif record.get("op") == "nccl" and "send" in record:
                 rank = record["h"]
-                out.sent.append(Sent(rank, record["coll"], record["send"], record["offset"], record["bytes"], last.get(rank)))
+                out.sent.append(
+                    Sent(
+                        rank,
+                        record["coll"],
+                        record["send"],
+                        record["offset"],
+                        record["bytes"],
+                        last.get(rank),
+                    )
+                )
     return out
 
 
 def _sends(one: Run, index: int, found: Sequence[Exchange]) -> Iterator[Sent]:
-    """The traced sends of exchange ``index``: those of its operations, in program order among exchanges alike."""
+    """The traced sends of exchange ``index``: those of its operations, in program order among exchanges
+    alike."""
     ops = {op for op in found[index].ops if op != "Recv"}
     alike = [i for i, other in enumerate(found) if ops & set(other.ops)]
     place = alike.index(index)
@@ -166,11 +200,16 @@ def _sends(one: Run, index: int, found: Sequence[Exchange]) -> Iterator[Sent]:
         if sent.op in ops:
             per_rank.setdefault(sent.rank, []).append(sent)
     for calls in per_rank.values():
-        yield from calls[place:: len(alike)]
+        yield from calls[place :: len(alike)]
 
 
-def _producer(source: SourceFile, graph: CommGraph, exchange: Exchange, sends: Sequence[Sequence[Sent]],
-              runs: Sequence[Run]) -> tuple[str, Producer | None]:
+def _producer(
+    source: SourceFile,
+    graph: CommGraph,
+    exchange: Exchange,
+    sends: Sequence[Sequence[Sent]],
+    runs: Sequence[Run],
+) -> tuple[str, Producer | None]:
     if exchange.reduces:
         return "a reduction is not overlapped with its producer", None
     names = {name for call in exchange.calls for name in graph.producers(call)}
@@ -191,16 +230,27 @@ def _producer(source: SourceFile, graph: CommGraph, exchange: Exchange, sends: S
     if fitted is None:
         return f"no formula says which CTA of {kernel.name} writes which bytes", None
     place = kernel.launches[0]
-    return "", Producer(kernel.name, place.file, place.offset, fitted, 0, all(op in (*ONE_SOURCE, "Recv") for op in exchange.ops),
-                        flat, _movable(source, kernel.name))
+    return "", Producer(
+        kernel.name,
+        place.file,
+        place.offset,
+        fitted,
+        0,
+        all(op in (*ONE_SOURCE, "Recv") for op in exchange.ops),
+        flat,
+        _movable(source, kernel.name),
+    )
 
 
 def _sample(launch: Launched, sent: Sent) -> WriteSample:
     count = launch.grid[0] * launch.grid[1] * launch.grid[2]
     writes = []
     for cta in range(count):
-        inside = [(max(begin - sent.offset, 0), min(end - sent.offset, sent.bytes))
-                  for name, begin, end in launch.writes.get(cta, ()) if name == sent.buffer]
+        inside = [
+            (max(begin - sent.offset, 0), min(end - sent.offset, sent.bytes))
+            for name, begin, end in launch.writes.get(cta, ())
+            if name == sent.buffer
+        ]
         writes.append([(begin, end) for begin, end in inside if begin < end])
     return WriteSample(launch.grid, sent.bytes, writes)
 
@@ -209,14 +259,15 @@ def _movable(source: SourceFile, kernel: str) -> bool:
     """No device function besides the kernel reads blockIdx or gridDim."""
     return not any(
         source.references(one, name)
-        for one in source.functions if one.device and one.name != kernel and one.file == source.main
+        for one in source.functions
+        if one.device and one.name != kernel and one.file == source.main
         for name in ("blockIdx", "gridDim")
     )
 
 
 def _bytes_at(workload: Workload, ranks: int, sends: Sequence[Sent], params: Params) -> int:
-    """The largest transfer at these parameters: what was traced at the smallest size, grown as its buffer grows (or as
-    all buffers do, where the candidate's own memory is sent)."""
+    """The largest transfer at these parameters: what was traced at the smallest size, grown as its buffer
+    grows (or as all buffers do, where the candidate's own memory is sent)."""
     largest = max(sends, key=lambda sent: sent.bytes, default=None)
     if largest is None:
         return 1
@@ -230,5 +281,13 @@ def _bytes_at(workload: Workload, ranks: int, sends: Sequence[Sent], params: Par
 
 
 def _sized(producer: Producer, size: int) -> Producer:
-    return Producer(producer.kernel, producer.file, producer.offset, producer.map, size, producer.one_source,
-                    producer.flat_block, producer.movable)
+    return Producer(
+        producer.kernel,
+        producer.file,
+        producer.offset,
+        producer.map,
+        size,
+        producer.one_source,
+        producer.flat_block,
+        producer.movable,
+    )

@@ -1,8 +1,9 @@
-"""The first taste, ``make taste``: the emulator on a kernel that accepts a stale flag, and on its repaired twin.
+"""The first taste, ``make taste``: the emulator on a kernel that accepts a stale flag, and on its repaired
+twin.
 
-Needs python3 and g++ only: the PTX of the two kernels ships with the repository (``examples/taste``), and nothing of CUDA
-or NCCL is used. Exit code 0 when the stale kernel is rejected and the repaired one accepted on every seed.
-"""
+Needs python3 and g++ only: the PTX of the two kernels ships with the repository (``examples/taste``), and
+nothing of CUDA or NCCL is used. Exit code 0 when the stale kernel is rejected and the repaired one accepted
+on every seed."""
 
 from __future__ import annotations
 
@@ -68,8 +69,10 @@ def _show(name: str, verdict: Verdict) -> None:
         print(f"  ACCEPTED: every step's data was right on all {verdict.seeds} seeds")
         return
     finding = verdict.finding
-    print(f"  REJECTED on {verdict.rejected} of {verdict.seeds} seeds: {finding['kind']}, rank {finding['rank']}, "
-          f"{finding['file']}:{finding['line']}")
+    print(
+        f"  REJECTED on {verdict.rejected} of {verdict.seeds} seeds: {finding['kind']}, "
+        f"rank {finding['rank']}, {finding['file']}:{finding['line']}"
+    )
     print(f"  {finding['message']}")
 
 

@@ -1,8 +1,8 @@
 """The functions that stand where NCCL's calls stood: same parameters, one set per exchange.
 
-``ncclAllGather(send, recv, count, type, comm, stream)`` becomes ``cuco_gen::edge0_AllGather(send, ...)``: only the
-callee's name changes in the user's source, so macros around calls, loops and error handling stay as they were.
-"""
+``ncclAllGather(send, recv, count, type, comm, stream)`` becomes ``cuco_gen::edge0_AllGather(send, ...)``:
+only the callee's name changes in the user's source, so macros around calls, loops and error handling stay as
+they were."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from cuco.propose.builtin.config import EdgeConfig
 from cuco.propose.builtin.exchange import Exchange
 from cuco.space.dimensions import Placement
 
+# Parameter lists as in nccl.h; the communicator is the candidate's own and goes unnamed.
+_BUFFERS = "const void* send, void* recv, size_t count, ncclDataType_t type"
+_END = "ncclComm_t, cudaStream_t stream"
 _P2P = """\
-inline ncclResult_t {name}_Send(const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t stream) {{
+inline ncclResult_t {name}_Send(const void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t,
+                                cudaStream_t stream) {{
   CUCO_GEN_TRY(add_send(buffer, count * element_bytes(type), peer));
   {after}
 }}
-inline ncclResult_t {name}_Recv(void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t, cudaStream_t stream) {{
+inline ncclResult_t {name}_Recv(void* buffer, size_t count, ncclDataType_t type, int peer, ncclComm_t,
+                                cudaStream_t stream) {{
   CUCO_GEN_TRY(add_recv(buffer, count * element_bytes(type), peer));
   {after}
 }}
@@ -26,28 +31,45 @@ inline ncclResult_t {name}_GroupStart() {{ return ncclSuccess; }}
 {calls}inline ncclResult_t {name}_GroupEnd() {{ return {run}<{edge}>({name}_stream); }}
 """
 _COLLECTIVES = {
-    "AllGather": ("const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t, cudaStream_t stream",
-                  "collect_all_gather(send, recv, count * element_bytes(type))"),
-    "AlltoAll": ("const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t, cudaStream_t stream",
-                 "collect_all_to_all(send, recv, count * element_bytes(type))"),
-    "Broadcast": ("const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t, cudaStream_t stream",
-                  "collect_broadcast(send, recv, count * element_bytes(type), root)"),
-    "Gather": ("const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t, cudaStream_t stream",
-               "collect_gather(send, recv, count * element_bytes(type), root)"),
-    "Scatter": ("const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t, cudaStream_t stream",
-                "collect_scatter(send, recv, count * element_bytes(type), root)"),
+    "AllGather": (
+        f"{_BUFFERS}, {_END}",
+        "collect_all_gather(send, recv, count * element_bytes(type))",
+    ),
+    "AlltoAll": (
+        f"{_BUFFERS}, {_END}",
+        "collect_all_to_all(send, recv, count * element_bytes(type))",
+    ),
+    "Broadcast": (
+        f"{_BUFFERS}, int root, {_END}",
+        "collect_broadcast(send, recv, count * element_bytes(type), root)",
+    ),
+    "Gather": (
+        f"{_BUFFERS}, int root, {_END}",
+        "collect_gather(send, recv, count * element_bytes(type), root)",
+    ),
+    "Scatter": (
+        f"{_BUFFERS}, int root, {_END}",
+        "collect_scatter(send, recv, count * element_bytes(type), root)",
+    ),
 }
 _REDUCTIONS = {
-    "AllReduce": ("const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t, cudaStream_t stream",
-                  "all_reduce<{edge}, {second}>(send, recv, count, type, op, stream)"),
-    "ReduceScatter": ("const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t, cudaStream_t stream",
-                      "reduce_scatter<{edge}>(send, recv, count, type, op, stream)"),
-    "Reduce": ("const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t, cudaStream_t stream",
-               "reduce_to_root<{edge}>(send, recv, count, type, op, root, stream)"),
+    "AllReduce": (
+        f"{_BUFFERS}, ncclRedOp_t op, {_END}",
+        "all_reduce<{edge}, {second}>(send, recv, count, type, op, stream)",
+    ),
+    "ReduceScatter": (
+        f"{_BUFFERS}, ncclRedOp_t op, {_END}",
+        "reduce_scatter<{edge}>(send, recv, count, type, op, stream)",
+    ),
+    "Reduce": (
+        f"{_BUFFERS}, ncclRedOp_t op, int root, {_END}",
+        "reduce_to_root<{edge}>(send, recv, count, type, op, root, stream)",
+    ),
 }
 #: ncclBcast sends and receives in one buffer.
 _BCAST = """\
-inline ncclResult_t {name}_Bcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {{
+inline ncclResult_t {name}_Bcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                                 cudaStream_t stream) {{
   return {name}_Broadcast(buffer, buffer, count, type, root, comm, stream);
 }}
 """
@@ -59,7 +81,8 @@ def run_function(edge: EdgeConfig) -> str:
 
 
 def shims(exchange: Exchange, edge: EdgeConfig, second: EdgeConfig | None) -> str:
-    """C++ of one exchange's functions, inside namespace ``cuco_gen``. ``second``: an all-reduce's all-gather phase."""
+    """C++ of one exchange's functions, inside namespace ``cuco_gen``. ``second``: an all-reduce's all-gather
+    phase."""
     name, run = f"edge{edge.index}", run_function(edge)
     if exchange.group is not None and not exchange.collective:
         calls = _P2P.format(name=name, after=f"{name}_stream = stream;\n  return ncclSuccess;")

@@ -1,8 +1,7 @@
 """What generated code is made for: one ``EdgeConfig`` per exchange, read from its directive.
 
-A directive's ``Chunk(bytes)`` becomes a number of pieces at the size being optimised, so that the same code has the
-same structure at the small sizes at which it is verified.
-"""
+A directive's ``Chunk(bytes)`` becomes a number of pieces at the size being optimised, so that the same code
+has the same structure at the small sizes at which it is verified."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from cuco.propose.protocol import ProposalRefused
 from cuco.space import Directive
 from cuco.space.dimensions import Backend, Placement, Sync
 
-#: Thread blocks that communicate, where the directive leaves it open: enough loads and stores in flight to fill
-#: NVLink from SMs (expert systems use 4 to 24); a NIC needs only somebody to post.
+#: Thread blocks that communicate, where the directive leaves it open: enough loads and stores in flight to
+#: fill NVLink from SMs (expert systems use 4 to 24); a NIC needs only somebody to post.
 DEFAULT_CTAS = {Backend.LSA: 16, Backend.HYBRID: 16, Backend.GIN: 4}
 MAX_PIECES = 256
 THREADS = 256
@@ -21,10 +20,11 @@ THREADS = 256
 
 @dataclass(frozen=True)
 class ProducerMap:
-    """CTA ``i`` along ``axis`` of the producer writes only bytes ``[i * unit, (i + 1) * unit)`` of the sent buffer.
+    """CTA ``i`` along ``axis`` of the producer writes only bytes ``[i * unit, (i + 1) * unit)`` of the sent
+    buffer.
 
-    ``axis``: 0 x, 1 y, 2 z, 3 linear. ``unit`` in bytes; 0 means the buffer's bytes divided by the grid along ``axis``.
-    """
+    ``axis``: 0 x, 1 y, 2 z, 3 linear. ``unit`` in bytes; 0 means the buffer's bytes divided by the grid along
+    ``axis``."""
 
     axis: int
     unit: int
@@ -57,8 +57,10 @@ class EdgeConfig:
         axis, unit = (self.producer.axis, self.producer.unit) if self.producer else (3, 0)
         lines = [
             f"struct {self.name} {{",
-            f"  static constexpr int kId = {self.index}, kSlotBase = {self.slot_base}, kSlotCount = {self.slots};",
-            f"  static constexpr int kCtas = {self.ctas}, kThreads = {self.threads}, kPieces = {self.pieces};",
+            f"  static constexpr int kId = {self.index}, kSlotBase = {self.slot_base};",
+            f"  static constexpr int kSlotCount = {self.slots};",
+            f"  static constexpr int kCtas = {self.ctas}, kThreads = {self.threads};",
+            f"  static constexpr int kPieces = {self.pieces};",
             f"  static constexpr int kContexts = {self.contexts}, kWidth = {self.width}, kAxis = {axis};",
             f"  static constexpr unsigned long long kUnit = {unit};",
             f"  static constexpr Backend kBackend = Backend::{_cxx(self.backend.value)};",
@@ -74,8 +76,16 @@ def _cxx(value: str) -> str:
     return {"LSA": "Lsa", "GIN": "Gin", "CTA": "Cta"}.get(value, value)
 
 
-def edge_config(index: int, slot_base: int, slots: int, directive: Directive, *, bytes_per_transfer: int,
-                producer: ProducerMap | None, threads: int = THREADS) -> EdgeConfig:
+def edge_config(
+    index: int,
+    slot_base: int,
+    slots: int,
+    directive: Directive,
+    *,
+    bytes_per_transfer: int,
+    producer: ProducerMap | None,
+    threads: int = THREADS,
+) -> EdgeConfig:
     """The constants for ``directive``; ``bytes_per_transfer`` is its largest transfer at the optimised size.
 
     Raises ProposalRefused for designs that this code generator does not write.
@@ -86,13 +96,24 @@ def edge_config(index: int, slot_base: int, slots: int, directive: Directive, *,
     if fused and producer is None:
         raise ProposalRefused("no map from the producer's thread blocks to the bytes they complete was found")
     if directive.placement is Placement.TILE_FUSED and directive.sync is Sync.BARRIER:
-        raise ProposalRefused("the thread block that finishes a tile cannot wait in a barrier of the whole grid")
+        raise ProposalRefused(
+            "the thread block that finishes a tile cannot wait in a barrier of the whole grid"
+        )
     kind, width = _issuer(directive)
     return EdgeConfig(
-        index=index, slot_base=slot_base, slots=slots, backend=directive.backend, sync=directive.sync,
-        placement=directive.placement, issuer=kind, width=width,
-        ctas=directive.comm_ctas or DEFAULT_CTAS[directive.backend], threads=threads,
-        pieces=_pieces(directive, bytes_per_transfer), contexts=_contexts(directive), producer=producer,
+        index=index,
+        slot_base=slot_base,
+        slots=slots,
+        backend=directive.backend,
+        sync=directive.sync,
+        placement=directive.placement,
+        issuer=kind,
+        width=width,
+        ctas=directive.comm_ctas or DEFAULT_CTAS[directive.backend],
+        threads=threads,
+        pieces=_pieces(directive, bytes_per_transfer),
+        contexts=_contexts(directive),
+        producer=producer,
     )
 
 

@@ -1,4 +1,5 @@
-"""Puts generated exchanges into the user's source: what stands where NCCL's calls and producers' launches stood."""
+"""Puts generated exchanges into the user's source: what stands where NCCL's calls and producers' launches
+stood."""
 
 from __future__ import annotations
 
@@ -24,16 +25,28 @@ if TYPE_CHECKING:
 ENTRY_POINTS = ("cuco_prepare", "cuco_launch", "cuco_finish")
 _BESIDE = (Placement.STREAM_SPLIT, Placement.PIPELINED)
 _NCCL_TYPES = {
-    "ncclInt8": "int8", "ncclChar": "int8", "ncclUint8": "uint8", "ncclInt32": "int32", "ncclInt": "int32",
-    "ncclUint32": "uint32", "ncclInt64": "int64", "ncclUint64": "uint64", "ncclFloat16": "float16", "ncclHalf": "float16",
-    "ncclBfloat16": "bfloat16", "ncclFloat32": "float32", "ncclFloat": "float32", "ncclFloat64": "float64",
+    "ncclInt8": "int8",
+    "ncclChar": "int8",
+    "ncclUint8": "uint8",
+    "ncclInt32": "int32",
+    "ncclInt": "int32",
+    "ncclUint32": "uint32",
+    "ncclInt64": "int64",
+    "ncclUint64": "uint64",
+    "ncclFloat16": "float16",
+    "ncclHalf": "float16",
+    "ncclBfloat16": "bfloat16",
+    "ncclFloat32": "float32",
+    "ncclFloat": "float32",
+    "ncclFloat64": "float64",
     "ncclDouble": "float64",
 }
 
 
 @dataclass(frozen=True)
 class Construction:
-    """What is known beyond the source. ``replace`` False: infrastructure only, NCCL's calls stay (stage A)."""
+    """What is known beyond the source. ``replace`` False: infrastructure only, NCCL's calls stay (stage
+    A)."""
 
     producers: Mapping[str, Producer] = field(default_factory=dict)
     transfer_bytes: Mapping[str, int] = field(default_factory=dict)
@@ -50,15 +63,23 @@ class _Planned:
     producer: Producer | None
 
 
-def construct(path: Path, graph: CommGraph, found: Sequence[Exchange], chosen: Mapping[str, Directive],
-              known: Construction) -> str:
-    """The candidate's source. ``chosen``: directive per leading edge. Raises ProposalRefused with the reason."""
+def construct(
+    path: Path,
+    graph: CommGraph,
+    found: Sequence[Exchange],
+    chosen: Mapping[str, Directive],
+    known: Construction,
+) -> str:
+    """The candidate's source. ``chosen``: directive per leading edge. Raises ProposalRefused with the
+    reason."""
     source = SourceFile.read(path)
     planned = _plan(found, chosen, known)
     configs = [config for one in planned for config in (one.config, one.second) if config is not None]
     types = _reduce_types(graph, found)
     generated = runtime.render(configs, reduce_types=types, staging=_staging(found))
-    generated += "namespace cuco_gen {\n" + "\n".join(shims(p.exchange, p.config, p.second) for p in planned) + "}\n"
+    generated += (
+        "namespace cuco_gen {\n" + "\n".join(shims(p.exchange, p.config, p.second) for p in planned) + "}\n"
+    )
     generated += f"{runtime.END}\n"
     edits = [Edit.replace(source.function(name).name_span, f"user_{name}") for name in ENTRY_POINTS]
     wrapped: list[tuple[str, str]] = []
@@ -84,11 +105,21 @@ def _plan(found: Sequence[Exchange], chosen: Mapping[str, Directive], known: Con
             raise ProposalRefused("a reduction's second half waits for the first: Deferred only")
         size = producer.bytes if producer else known.transfer_bytes.get(exchange.leader, 1 << 20)
         configs = [
-            edge_config(index + phase, slot + phase * exchange.slots, exchange.slots, directive, bytes_per_transfer=size,
-                        producer=producer.map if fused and producer else None)
+            edge_config(
+                index + phase,
+                slot + phase * exchange.slots,
+                exchange.slots,
+                directive,
+                bytes_per_transfer=size,
+                producer=producer.map if fused and producer else None,
+            )
             for phase in range(exchange.phases)
         ]
-        planned.append(_Planned(exchange, configs[0], configs[1] if len(configs) > 1 else None, producer if fused else None))
+        planned.append(
+            _Planned(
+                exchange, configs[0], configs[1] if len(configs) > 1 else None, producer if fused else None
+            )
+        )
         index += exchange.phases
         slot += exchange.phases * exchange.slots
     return planned
@@ -125,14 +156,20 @@ def _rename(source: SourceFile, call: CallSpan, index: int) -> Edit:
     if not name.startswith("nccl"):
         raise ProposalRefused(f"line {call.line}: {name} is not the name of an NCCL call")
     start = call.call.start
-    return Edit.replace((start, start + len(name.encode())), f"cuco_gen::edge{index}_{name.removeprefix('nccl')}")
+    return Edit.replace(
+        (start, start + len(name.encode())), f"cuco_gen::edge{index}_{name.removeprefix('nccl')}"
+    )
 
 
 def _renamed_calls(source: SourceFile, graph: CommGraph, one: _Planned) -> list[Edit]:
-    calls = {(call.file, call.call): call for call in (_call(source, graph, edge) for edge in one.exchange.calls)}
+    calls = {
+        (call.file, call.call): call for call in (_call(source, graph, edge) for edge in one.exchange.calls)
+    }
     edits = [_rename(source, call, one.config.index) for call in calls.values()]
     if one.exchange.group is not None:
-        edits += [_rename(source, call, one.config.index) for call in _group_calls(source, list(calls.values()))]
+        edits += [
+            _rename(source, call, one.config.index) for call in _group_calls(source, list(calls.values()))
+        ]
     return edits
 
 
@@ -173,8 +210,11 @@ def _comma(call: tuple[int, int], index: int, stream: str) -> list[Edit]:
     return [Edit.insert(call[0], f"(cuco_gen::join({index}, {stream}), "), Edit.insert(call[1], ")")]
 
 
-def _overlapped(source: SourceFile, planned: Sequence[_Planned], wrapped: list[tuple[str, str]]) -> tuple[list[Edit], str]:
-    """Wrappers of producers and their held launches. The second value is text for kernels that stand in headers."""
+def _overlapped(
+    source: SourceFile, planned: Sequence[_Planned], wrapped: list[tuple[str, str]]
+) -> tuple[list[Edit], str]:
+    """Wrappers of producers and their held launches. The second value is text for kernels that stand in
+    headers."""
     edits: list[Edit] = []
     headers = ""
     by_kernel: dict[str, list[_Planned]] = {}
@@ -194,8 +234,12 @@ def _overlapped(source: SourceFile, planned: Sequence[_Planned], wrapped: list[t
     for place, users in by_launch.items():
         launch = source.call_at(*place)
         if not isinstance(launch, LaunchSpan) or launch.via != "<<<>>>" or launch.file != source.main:
-            raise ProposalRefused("a producer that is not launched by <<<>>> in this file cannot be overlapped")
-        edits.append(Edit.replace(launch.call, held_launch(_launch_text(launch), [one.config for one in users])))
+            raise ProposalRefused(
+                "a producer that is not launched by <<<>>> in this file cannot be overlapped"
+            )
+        edits.append(
+            Edit.replace(launch.call, held_launch(_launch_text(launch), [one.config for one in users]))
+        )
     return edits, headers
 
 

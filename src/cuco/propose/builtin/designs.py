@@ -1,8 +1,8 @@
 """The designs that the built-in construction can write for an exchange, in a stable order.
 
-Axes are few values each, from what expert systems use (few communicating thread blocks, a signal per chunk, a barrier
-only at the ends; see the presets of ``cuco.space``), so that a search of some tens of candidates reaches every idea.
-"""
+Axes are few values each, from what expert systems use (few communicating thread blocks, a signal per chunk, a
+barrier only at the ends; see the presets of ``cuco.space``), so that a search of some tens of candidates
+reaches every idea."""
 
 from __future__ import annotations
 
@@ -24,12 +24,20 @@ _FUSED = (Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED)
 
 
 def conservative(exchange: Exchange, context: SpaceContext, backend: Backend) -> Directive:
-    """The fast path's directive: CTA issuer, deferred, whole messages, barrier for collectives and signals for pairs."""
-    return Directive.model_validate({
-        "backend": backend, "placement": "Deferred", "issuer": "CTA", "granularity": "Whole", "ordering": "AcqRel",
-        "sync": "Barrier" if exchange.collective else "Signal", "scope": _scope(exchange, context),
-        "contexts": None if backend is Backend.LSA else 1,
-    })
+    """The fast path's directive: CTA issuer, deferred, whole messages, barrier for collectives and signals
+    for pairs."""
+    return Directive.model_validate(
+        {
+            "backend": backend,
+            "placement": "Deferred",
+            "issuer": "CTA",
+            "granularity": "Whole",
+            "ordering": "AcqRel",
+            "sync": "Barrier" if exchange.collective else "Signal",
+            "scope": _scope(exchange, context),
+            "contexts": None if backend is Backend.LSA else 1,
+        }
+    )
 
 
 def _scope(exchange: Exchange, context: SpaceContext) -> str:
@@ -37,11 +45,15 @@ def _scope(exchange: Exchange, context: SpaceContext) -> str:
 
 
 def designs(exchange: Exchange, context: SpaceContext, producer: Producer | None) -> list[Directive]:
-    """Every directive that is valid in ``context`` and that the construction covers, conservative ones first."""
+    """Every directive that is valid in ``context`` and that the construction covers, conservative ones
+    first."""
     backends = [b for b in (Backend.LSA, Backend.GIN, Backend.HYBRID) if b in context.backends]
     found: dict[str, Directive] = {}
     for backend in backends:
-        for directive in (conservative(exchange, context, backend), *_variants(exchange, context, producer, backend)):
+        for directive in (
+            conservative(exchange, context, backend),
+            *_variants(exchange, context, producer, backend),
+        ):
             if not validate(directive, context) and _constructible(directive, producer):
                 found.setdefault(directive.key(), directive)
     return list(found.values())
@@ -49,13 +61,17 @@ def designs(exchange: Exchange, context: SpaceContext, producer: Producer | None
 
 def _constructible(directive: Directive, producer: Producer | None) -> bool:
     try:
-        edge_config(0, 0, 1, directive, bytes_per_transfer=1 << 20, producer=producer.map if producer else None)
+        edge_config(
+            0, 0, 1, directive, bytes_per_transfer=1 << 20, producer=producer.map if producer else None
+        )
     except ProposalRefused:
         return False
     return True
 
 
-def _variants(exchange: Exchange, context: SpaceContext, producer: Producer | None, backend: Backend) -> Iterator[Directive]:
+def _variants(
+    exchange: Exchange, context: SpaceContext, producer: Producer | None, backend: Backend
+) -> Iterator[Directive]:
     base = conservative(exchange, context, backend)
     placements = [Placement.DEFERRED]
     if not exchange.reduces:
@@ -65,8 +81,12 @@ def _variants(exchange: Exchange, context: SpaceContext, producer: Producer | No
     for placement, sync in product(placements, syncs):
         fused = placement in _FUSED
         for granularity in _granularities(fused, producer):
-            changes = {"placement": placement, "sync": sync, "granularity": granularity,
-                       "readiness": "Counter" if fused else "None"}
+            changes = {
+                "placement": placement,
+                "sync": sync,
+                "granularity": granularity,
+                "readiness": "Counter" if fused else "None",
+            }
             yield from _issue(base.replace(**changes), backend)
 
 

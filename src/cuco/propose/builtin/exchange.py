@@ -1,8 +1,7 @@
 """Which calls of the CommGraph form one exchange, and what the exchange needs from its code.
 
-An exchange is one collective, one group of point-to-point calls, or a send and the receive that answers it elsewhere
-in the program (both run the same generated code, one on each side).
-"""
+An exchange is one collective, one group of point-to-point calls, or a send and the receive that answers it
+elsewhere in the program (both run the same generated code, one on each side)."""
 
 from __future__ import annotations
 
@@ -58,10 +57,12 @@ class Exchange:
 def exchanges(graph: CommGraph) -> list[Exchange]:
     """The exchanges of a program, in source order. A call site reached on several paths is one exchange.
 
-    Raises ProposalRefused where the built-in construction does not reach: several communicators, unknown calls.
-    """
+    Raises ProposalRefused where the built-in construction does not reach: several communicators, unknown
+    calls."""
     if len({edge.comm for edge in graph.edges if edge.comm}) > 1:
-        raise ProposalRefused("the program uses several communicators, and the built-in construction covers one")
+        raise ProposalRefused(
+            "the program uses several communicators, and the built-in construction covers one"
+        )
     sites: dict[tuple[str, int, str], list[Edge]] = {}
     for edge in graph.edges:
         if edge.op not in COLLECTIVES + POINT_TO_POINT:
@@ -87,12 +88,14 @@ def exchanges(graph: CommGraph) -> list[Exchange]:
 
 
 def _exchange(sites: Sequence[Sequence[Edge]], group: int | None) -> Exchange:
-    return Exchange(tuple(edge.id for edges in sites for edge in edges), tuple(edges[0].op for edges in sites), group)
+    return Exchange(
+        tuple(edge.id for edges in sites for edge in edges), tuple(edges[0].op for edges in sites), group
+    )
 
 
 def _pairs(singles: Sequence[Sequence[Edge]]) -> list[Exchange]:
-    """Ungrouped sends and receives: the k-th send of the source answers the k-th receive, if there are as many; else
-    all of them are one exchange, whose transfers then run one after the other."""
+    """Ungrouped sends and receives: the k-th send of the source answers the k-th receive, if there are as
+    many; else all of them are one exchange, whose transfers then run one after the other."""
     sends = [edges for edges in singles if edges[0].op == "Send"]
     recvs = [edges for edges in singles if edges[0].op == "Recv"]
     if not singles:

@@ -1,11 +1,12 @@
-"""Which thread blocks of a producer complete which bytes of a buffer that is sent: found from traces, then proved again.
+"""Which thread blocks of a producer complete which bytes of a buffer that is sent: found from traces, then
+proved again.
 
-The emulator's traced runs tell which bytes every CTA writes. ``fit_map`` looks for the finest formula of the form "CTA
-index i along one axis writes only inside [i * unit, (i + 1) * unit)" that holds in *every* sample: at least two sizes
-to find it and a third, and a second data set, to confirm it. Where none holds (grouped rasterisation, data-dependent
-writes), there is no map and the edge stays Deferred or StreamSplit.
-(FlashOverlap, arXiv 2504.19519, releases collectives by waves of finished CTAs; per CTA from traced sets is ours.)
-"""
+The emulator's traced runs tell which bytes every CTA writes. ``fit_map`` looks for the finest formula of the
+form "CTA index i along one axis writes only inside [i * unit, (i + 1) * unit)" that holds in *every* sample:
+at least two sizes to find it and a third, and a second data set, to confirm it. Where none holds (grouped
+rasterisation, data-dependent writes), there is no map and the edge stays Deferred or StreamSplit.
+(FlashOverlap, arXiv 2504.19519, releases collectives by waves of finished CTAs; per CTA from traced sets is
+ours.)"""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ MIN_SIZES = 3
 class WriteSample:
     """One traced launch of the producer, seen from one send.
 
-    ``grid`` in CTAs (x, y, z); ``bytes`` sent; ``writes[cta]`` are the byte intervals (begin, end) that linear CTA index
-    ``cta`` (x fastest) writes, relative to the first byte sent; writes outside [0, bytes) are left out by the tracer.
-    """
+    ``grid`` in CTAs (x, y, z); ``bytes`` sent; ``writes[cta]`` are the byte intervals (begin, end) that
+    linear CTA index ``cta`` (x fastest) writes, relative to the first byte sent; writes outside [0, bytes)
+    are left out by the tracer."""
 
     grid: tuple[int, int, int]
     bytes: int
@@ -42,8 +43,11 @@ def fit_map(samples: Sequence[WriteSample]) -> ProducerMap | None:
         return None
     if not all(_covers(sample) for sample in samples):
         return None
-    holding = [candidate for candidate in _candidates(samples[-1])
-               if all(_holds(candidate, s) for s in samples) and _distinguishes(candidate, samples)]
+    holding = [
+        candidate
+        for candidate in _candidates(samples[-1])
+        if all(_holds(candidate, s) for s in samples) and _distinguishes(candidate, samples)
+    ]
     return max(holding, key=lambda m: sum(_intervals(m, s) for s in samples), default=None)
 
 
@@ -85,15 +89,18 @@ def _distinguishes(candidate: ProducerMap, samples: Sequence[WriteSample]) -> bo
 
 
 def _holds(candidate: ProducerMap, sample: WriteSample) -> bool:
-    """The generated code's own guard on grid and size (see ``producer_map`` in produce.cuh), and containment."""
+    """The generated code's own guard on grid and size (see ``producer_map`` in produce.cuh), and
+    containment."""
     n = _intervals(candidate, sample)
     if candidate.unit == 0 and sample.bytes % n:
         return False
     unit = candidate.unit or sample.bytes // n
     if candidate.unit and n != -(-sample.bytes // unit):
         return False
-    return all(hull is None or (i * unit <= hull[0] and hull[1] <= (i + 1) * unit)
-               for i, hull in enumerate(_hulls(sample, candidate.axis)))
+    return all(
+        hull is None or (i * unit <= hull[0] and hull[1] <= (i + 1) * unit)
+        for i, hull in enumerate(_hulls(sample, candidate.axis))
+    )
 
 
 def _covers(sample: WriteSample) -> bool:

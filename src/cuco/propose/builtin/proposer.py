@@ -21,20 +21,27 @@ if TYPE_CHECKING:
 class BuiltinProposer:
     """Writes candidates by construction from the CommGraph.
 
-    ``source`` is the file of the user's host-driven code; ``producers`` maps an exchange's leading edge id to the kernel that writes
-    what it sends, where one was found and traced (see ``cuco.fastpath.tracing``); without it an edge is not overlapped
-    below kernel granularity. ``transfer_bytes``: largest transfer per leading edge id, bytes, at the optimised size.
-    """
+    ``source`` is the file of the user's host-driven code; ``producers`` maps an exchange's leading edge id to
+    the kernel that writes what it sends, where one was found and traced (see ``cuco.fastpath.tracing``);
+    without it an edge is not overlapped below kernel granularity. ``transfer_bytes``: largest transfer per
+    leading edge id, bytes, at the optimised size."""
 
     name = "builtin"
 
-    def __init__(self, source: Path, *, producers: Mapping[str, Producer] | None = None,
-                 transfer_bytes: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        source: Path,
+        *,
+        producers: Mapping[str, Producer] | None = None,
+        transfer_bytes: Mapping[str, int] | None = None,
+    ) -> None:
         self._source = source
         self._producers = dict(producers or {})
         self._bytes = dict(transfer_bytes or {})
 
-    def options(self, graph: CommGraph, contexts: Mapping[str, SpaceContext]) -> Mapping[str, Sequence[Directive]]:
+    def options(
+        self, graph: CommGraph, contexts: Mapping[str, SpaceContext]
+    ) -> Mapping[str, Sequence[Directive]]:
         """The designs of every edge; edges of one exchange share its leader's."""
         found: dict[str, Sequence[Directive]] = {}
         for exchange in exchanges(graph):
@@ -46,27 +53,44 @@ class BuiltinProposer:
         """The edges of every exchange: its leader's directive is everyone's."""
         return [exchange.calls for exchange in exchanges(graph)]
 
-    def seed(self, graph: CommGraph, contexts: Mapping[str, SpaceContext], backend: Backend) -> dict[str, Directive]:
+    def seed(
+        self, graph: CommGraph, contexts: Mapping[str, SpaceContext], backend: Backend
+    ) -> dict[str, Directive]:
         """The fast path's conservative directives on ``backend``."""
-        return {call: conservative(exchange, contexts[exchange.leader], backend)
-                for exchange in exchanges(graph) for call in exchange.calls}
+        return {
+            call: conservative(exchange, contexts[exchange.leader], backend)
+            for exchange in exchanges(graph)
+            for call in exchange.calls
+        }
 
     def propose(self, request: ProposalRequest) -> Proposal:
-        """The candidate for the request's directives; the leading edge of an exchange decides for all its edges."""
+        """The candidate for the request's directives; the leading edge of an exchange decides for all its
+        edges."""
         found = exchanges(request.graph)
         missing = [one.leader for one in found if one.leader not in request.directives]
         if missing:
             raise ProposalRefused(f"no directive was given for edge {missing[0]}")
         chosen = {one.leader: request.directives[one.leader] for one in found}
-        text = construct(self._source, request.graph, found, chosen,
-                         Construction(producers=self._producers, transfer_bytes=self._bytes))
+        text = construct(
+            self._source,
+            request.graph,
+            found,
+            chosen,
+            Construction(producers=self._producers, transfer_bytes=self._bytes),
+        )
         directives = {call: chosen[one.leader] for one in found for call in one.calls}
-        return Proposal(sources={MAIN_FILE: text}, directives=directives, operator=request.operator,
-                        rationale=rationale(found, chosen), lineage=tuple(p.candidate for p in request.parents))
+        return Proposal(
+            sources={MAIN_FILE: text},
+            directives=directives,
+            operator=request.operator,
+            rationale=rationale(found, chosen),
+            lineage=tuple(p.candidate for p in request.parents),
+        )
 
 
 def rationale(found: Sequence[Exchange], chosen: Mapping[str, Directive]) -> str:
     """One sentence per exchange: what it is and how it is done."""
     return " ".join(
-        f"{'+'.join(dict.fromkeys(one.ops))} ({', '.join(one.calls)}): {chosen[one.leader].key()}." for one in found
+        f"{'+'.join(dict.fromkeys(one.ops))} ({', '.join(one.calls)}): {chosen[one.leader].key()}."
+        for one in found
     )

@@ -1,8 +1,7 @@
 """Assembles the code that a generated candidate carries: the exchange runtime, made for its edges.
 
-The fragments are the ``.cuh`` files in ``templates``; each says what it is for. Only those that the edges need are put
-together, behind the constants of every edge.
-"""
+The fragments are the ``.cuh`` files in ``templates``; each says what it is for. Only those that the edges
+need are put together, behind the constants of every edge."""
 
 from __future__ import annotations
 
@@ -16,15 +15,28 @@ BEGIN = "// ==== cuco: device-initiated exchange, generated ===="
 END = "// ==== cuco: end of generated exchange ===="
 
 #: Includes of the generated code; the user's own stay where they are.
-INCLUDES = ("<nccl_device.h>", "<cuda/atomic>", "<cuda_bf16.h>", "<cuda_fp16.h>", "<functional>", "<utility>", "<vector>")
+INCLUDES = (
+    "<nccl_device.h>",
+    "<cuda/atomic>",
+    "<cuda_bf16.h>",
+    "<cuda_fp16.h>",
+    "<functional>",
+    "<utility>",
+    "<vector>",
+)
 
 #: C++ type of every NCCL data type that a reduction may be generated for.
 REDUCE_TYPES = {
-    "int8": ("ncclInt8", "int8_t"), "uint8": ("ncclUint8", "uint8_t"),
-    "int32": ("ncclInt32", "int32_t"), "uint32": ("ncclUint32", "uint32_t"),
-    "int64": ("ncclInt64", "int64_t"), "uint64": ("ncclUint64", "uint64_t"),
-    "float16": ("ncclFloat16", "__half"), "bfloat16": ("ncclBfloat16", "__nv_bfloat16"),
-    "float32": ("ncclFloat32", "float"), "float64": ("ncclFloat64", "double"),
+    "int8": ("ncclInt8", "int8_t"),
+    "uint8": ("ncclUint8", "uint8_t"),
+    "int32": ("ncclInt32", "int32_t"),
+    "uint32": ("ncclUint32", "uint32_t"),
+    "int64": ("ncclInt64", "int64_t"),
+    "uint64": ("ncclUint64", "uint64_t"),
+    "float16": ("ncclFloat16", "__half"),
+    "bfloat16": ("ncclBfloat16", "__nv_bfloat16"),
+    "float32": ("ncclFloat32", "float"),
+    "float64": ("ncclFloat64", "double"),
 }
 #: Chunk counters per edge: enough for one buffer's pieces.
 MAX_CHUNKS = 512
@@ -47,13 +59,17 @@ def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
         "enum class Sync { Barrier, Signal, SignalShadow };",
         "enum class Placement { Deferred, StreamSplit, Pipelined, Persistent, TileFused };",
         "enum class Issuer { Thread, Warp, WarpSpan, Tile, Cta };",
-        f"constexpr Backend kBackends = Backend::{joint_backend(edges).value.capitalize()};  // of the communicator",
+        "// What the communicator offers.",
+        f"constexpr Backend kBackends = Backend::{joint_backend(edges).value.capitalize()};",
         f"constexpr bool kBarriers = {'true' if any(e.sync is Sync.BARRIER for e in edges) else 'false'};",
         f"constexpr int kEdges = {max(e.index for e in edges) + 1};",
-        f"constexpr int kSlots = {max(e.slot_base + e.slots for e in edges)};  // concurrent transfers per pair of ranks",
-        f"constexpr int kMaxCtas = {max(e.ctas for e in edges)}, kMaxContexts = {max(e.contexts for e in edges)};",
+        "// Concurrent transfers per pair of ranks.",
+        f"constexpr int kSlots = {max(e.slot_base + e.slots for e in edges)};",
+        f"constexpr int kMaxCtas = {max(e.ctas for e in edges)};",
+        f"constexpr int kMaxContexts = {max(e.contexts for e in edges)};",
         f"constexpr int kMaxChunks = {MAX_CHUNKS};  // per edge with a producer",
-        f"constexpr int kStaging = {staging};  // space for reductions: 0 none, 1 the largest buffer, 2 that per rank",
+        "// Space for reductions: 0 none, 1 as much as the largest buffer, 2 that per rank.",
+        f"constexpr int kStaging = {staging};",
         "",
     ]
     return "\n".join(head) + "\n".join(edge.render() for edge in edges)
@@ -62,8 +78,8 @@ def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
 def render(edges: Sequence[EdgeConfig], *, reduce_types: Sequence[str] = (), staging: int = 0) -> str:
     """The generated namespace ``cuco_gen`` for ``edges``, to stand behind the includes of a candidate.
 
-    ``reduce_types``: data types (contract names) over which the candidate reduces. ``staging``: space for peers'
-    contributions, 0 none, 1 as much as the largest buffer, 2 as much per rank (reductions to a root).
+    ``reduce_types``: data types (contract names) over which the candidate reduces. ``staging``: space for
+    peers' contributions, 0 none, 1 as much as the largest buffer, 2 as much per rank (reductions to a root).
     """
     parts = ["plan", "lsa", "gin", "exchange", "host", "calls"]
     if reduce_types:
@@ -77,11 +93,12 @@ def render(edges: Sequence[EdgeConfig], *, reduce_types: Sequence[str] = (), sta
     )
     body = "\n".join(_template(part) for part in parts).replace("@REDUCE_CASES@", cases)
     includes = "\n".join(f"#include {name}" for name in INCLUDES)
-    return f"{BEGIN}\n{includes}\n\nnamespace cuco_gen {{\n{constants(edges, staging=staging)}\n{body}\n}}  // namespace cuco_gen\n"
+    inside = f"{constants(edges, staging=staging)}\n{body}\n"
+    return f"{BEGIN}\n{includes}\n\nnamespace cuco_gen {{\n{inside}}}  // namespace cuco_gen\n"
 
 
 _ENTRY_POINTS = """
-// The contract's entry points: the user's own, between the opening and closing of what they communicate through.
+// The contract's entry points: the user's own, between opening and closing what they communicate through.
 extern "C" int cuco_prepare(const cuco_ctx *ctx, void **state) {{
   if (int code = cuco_gen::open(ctx)) return code;
   if (int code = user_cuco_prepare(&cuco_gen::rt.shadow, state)) return code;
@@ -101,7 +118,8 @@ extern "C" int cuco_finish(const cuco_ctx *, void *state) {{
 
 
 def entry_points(wrapped: Sequence[tuple[str, str]]) -> str:
-    """The entry points; ``wrapped``: (user's kernel, kernel that stands for it), which inherits its attributes."""
+    """The entry points; ``wrapped``: (user's kernel, kernel that stands for it), which inherits its
+    attributes."""
     inherit = "".join(
         f"  if (int code = cuco_gen::inherit((const void *){kernel}, (const void *){wrapper})) return code;\n"
         for kernel, wrapper in wrapped

@@ -1,4 +1,5 @@
-"""A producer of an exchange: the user's kernel that writes what is sent, where it stands, and its map of bytes."""
+"""A producer of an exchange: the user's kernel that writes what is sent, where it stands, and its map of
+bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from cuco.space.dimensions import Placement
 class Producer:
     """``file`` and ``offset`` of the launch that produces; ``bytes`` sent per transfer at the optimised size.
 
-    ``one_source``: every transfer of the exchange sends the same bytes, so whoever finishes a chunk can send it to
-    all. ``flat_block``: the thread block is one-dimensional (NCCL's cooperative groups count threadIdx.x only).
-    ``movable``: the body's callees do not read blockIdx or gridDim, so it may run behind other CTAs of one launch.
-    """
+    ``one_source``: every transfer of the exchange sends the same bytes, so whoever finishes a chunk can send
+    it to all. ``flat_block``: the thread block is one-dimensional (NCCL's cooperative groups count
+    threadIdx.x only). ``movable``: the body's callees do not read blockIdx or gridDim, so it may run behind
+    other CTAs of one launch."""
 
     kernel: str
     file: str

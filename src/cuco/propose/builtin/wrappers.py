@@ -1,8 +1,8 @@
 """Kernels that stand for the user's own where an exchange overlaps its producer.
 
-The user's kernel stays as it is. Its body is copied into a device function, in which ``blockIdx`` and ``gridDim`` become
-parameters, and a wrapper per overlapped edge calls it and then publishes, or sends, what the CTA has completed.
-"""
+The user's kernel stays as it is. Its body is copied into a device function, in which ``blockIdx`` and
+``gridDim`` become parameters, and a wrapper per overlapped edge calls it and then publishes, or sends, what
+the CTA has completed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _GEN = "cuco_gen"
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel's definition: ``parameters`` as (declaration, name), ``bounds`` the text of its launch bounds or "",
-    ``body`` with braces, in which ``blockIdx`` and ``gridDim`` already read ``cuco_cta`` and ``cuco_grid``."""
+    """A kernel's definition: ``parameters`` as (declaration, name), ``bounds`` the text of its launch bounds
+    or "", ``body`` with braces, in which ``blockIdx`` and ``gridDim`` already read ``cuco_cta`` and
+    ``cuco_grid``."""
 
     name: str
     parameters: tuple[tuple[str, str], ...]
@@ -61,13 +62,14 @@ def wrappers(kernel: KernelText, edges: Sequence[EdgeConfig]) -> str:
     """The body as a device function and one wrapper per edge."""
     bounds = f" {kernel.bounds}" if kernel.bounds else ""
     text = (
-        f"\n// The body of {kernel.name}, for launches that an exchange overlaps; cuco_cta and cuco_grid stand for"
+        f"\n// The body of {kernel.name}, for launches that an exchange overlaps; cuco_cta, cuco_grid stand for"
         f" blockIdx and gridDim.\n"
         f"static __device__ __forceinline__ void {kernel.name}_body("
         f"{_list(kernel.declarations, 'const dim3 cuco_cta', 'const dim3 cuco_grid')}) {kernel.body}\n"
     )
     for edge in edges:
-        text += f"\n__global__ void{bounds} {wrapper_name(kernel.name, edge)}({_parameters(kernel, edge)}) {{\n{_body(kernel, edge)}}}\n"
+        head = f"__global__ void{bounds} {wrapper_name(kernel.name, edge)}({_parameters(kernel, edge)})"
+        text += f"\n{head} {{\n{_body(kernel, edge)}}}\n"
     return text
 
 
@@ -85,14 +87,18 @@ def _body(kernel: KernelText, edge: EdgeConfig) -> str:
     if edge.placement is Placement.PERSISTENT:
         return (
             f"  if (blockIdx.x < {name}::kCtas) {{\n"
-            f"    {_GEN}::exchange_cta<{name}>(cuco_device, cuco_plan, cuco_map, blockIdx.x);\n    return;\n  }}\n"
+            f"    {_GEN}::exchange_cta<{name}>(cuco_device, cuco_plan, cuco_map, blockIdx.x);\n"
+            f"    return;\n  }}\n"
             f"  const dim3 cuco_cta = {_GEN}::producer_cta(cuco_grid, {name}::kCtas);\n"
             f"  {kernel.name}_body({_list(kernel.names, 'cuco_cta', 'cuco_grid')});\n"
             f"  {_GEN}::publish<{name}>(cuco_map, cuco_cta, cuco_grid);\n"
         )
     call = f"  {kernel.name}_body({_list(kernel.names, 'blockIdx', 'gridDim')});\n"
     if edge.placement is Placement.TILE_FUSED:
-        return call + f"  {_GEN}::publish_and_send<{name}>(cuco_device, cuco_plan, cuco_map, blockIdx, gridDim);\n"
+        return (
+            call
+            + f"  {_GEN}::publish_and_send<{name}>(cuco_device, cuco_plan, cuco_map, blockIdx, gridDim);\n"
+        )
     return call + f"  {_GEN}::publish<{name}>(cuco_map, blockIdx, gridDim);\n"
 
 
@@ -101,7 +107,8 @@ def held_launch(launch: LaunchText, edges: Sequence[EdgeConfig]) -> str:
     cases = "".join(f" case {edge.index}: {_launch(launch, edge)}; break;" for edge in edges)
     return (
         f"{_GEN}::hold({launch.grid}, [=](int cuco_edge, const {_GEN}::Plan& cuco_plan, "
-        f"const {_GEN}::ProducerMap& cuco_map) {{\n    switch (cuco_edge) {{{cases} default: {launch.plain()}; }}\n"
+        f"const {_GEN}::ProducerMap& cuco_map) {{\n"
+        f"    switch (cuco_edge) {{{cases} default: {launch.plain()}; }}\n"
         f"    (void)cuco_plan, (void)cuco_map;\n  }})"
     )
 
