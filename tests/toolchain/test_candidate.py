@@ -90,7 +90,7 @@ def test_executables_recompile_what_changed(tmp_path: Path, cache: Cache) -> Non
 
 
 def test_what_changes_while_it_is_compiled_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header, main = tmp_path / "answer.h", tmp_path / "main.cpp"
     header.write_text("#define ANSWER 3\n")
@@ -104,7 +104,6 @@ def test_what_changes_while_it_is_compiled_is_not_kept(
         return done
 
     monkeypatch.setattr(process, "run", edited)
-    cache = Cache(tmp_path / "cache")
     built = build_executable("small", (), extra=(main,), cache=cache)
     assert real([built], cwd=tmp_path, env={}).status == 5
     header.write_text("#define ANSWER 3\n")

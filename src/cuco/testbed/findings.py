@@ -14,8 +14,8 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One piece of evidence. Unknown places are -1, 0 or empty; ``line`` counts from 1; ``details`` are further
-    lines, such as who else waits for what.
+    """One piece of evidence. Unknown places are -1, 0 or empty; ``line`` counts from 1; ``details`` are
+    further lines, such as who else waits for what.
     """
 
     kind: str
