@@ -23,14 +23,14 @@ def judge(name: str, seed: int = 1, **options: object) -> Verdict:
 def test_host_code_is_accepted() -> None:
     verdict = verify(WORKLOAD, WORKLOAD.host_source, VerifyOptions(effort="quick"))
     assert verdict.accepted, verdict.reason()
-    assert verdict.steps == 18 and verdict.compared == 18 * 4 * 1024
+    assert verdict.steps == 34 and verdict.compared == 34 * 4 * 1024
 
 
 @pytest.mark.parametrize("name", ["good_lsa", "good_gin"])
 def test_good_candidates_are_accepted(name: str) -> None:
     verdict = judge(name)
     assert verdict.accepted, verdict.reason()
-    assert verdict.perturbations == 5 and verdict.steps == 18
+    assert verdict.perturbations == 6 and verdict.steps == 34
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])

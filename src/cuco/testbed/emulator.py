@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,12 +129,18 @@ class RunResult:
     seconds: float = 0.0
 
 
+@lru_cache(maxsize=1)
+def runner_path() -> Path:
+    """The runner, built on first use; one process keeps to one, whatever happens to its sources meanwhile."""
+    return build_runner()
+
+
 def run(job: Job) -> RunResult:
     """Runs the job to its end; CucoError if the emulator itself fails or exceeds the wall-clock limit."""
     started = time.monotonic()
     result = RunResult(trace=job.trace)
     with tempfile.TemporaryFile(prefix="cuco-run-") as log:
-        with Runner(build_runner(), log, job.limit_seconds) as runner:
+        with Runner(runner_path(), log, job.limit_seconds) as runner:
             runner.send(Message.JOB, job.text(runner.results).encode())
             exchange = _Exchange(job, result, runner)
             while (message := runner.receive()) is not None:

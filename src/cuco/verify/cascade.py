@@ -5,16 +5,17 @@ Whoever writes code cannot judge it: this package never imports ``cuco.propose``
 
 from __future__ import annotations
 
-import importlib
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from cuco.errors import CompileError
-from cuco.testbed.build import build_runner
+from cuco.source.linting import lint_reading
+from cuco.source.reading import read, toolchain_headers
+from cuco.testbed.build import Build
 from cuco.testbed.diagnostics import Diagnostic
+from cuco.testbed.emulator import runner_path
 from cuco.testbed.findings import Finding
 from cuco.testbed.vtime.machine import Machine, load_machine
 from cuco.verify.data import StepData
@@ -82,29 +83,31 @@ def verify(workload: Workload, source: Path, options: VerifyOptions | None = Non
         progress.findings = _compile_findings(error)
         return progress.verdict("compile", accepted=False)
     progress.findings = [
-        *lint_findings(source),
+        *lint_findings(source, workload.include_dirs),
         *check_imports(built.undefined),
-        *check_functions(built.undefined, build_runner()),
+        *check_functions(built.undefined, runner_path()),
     ]
     if progress.findings:
         return progress.verdict("lint", accepted=False)
     if wanted.effort != "quick":
         progress.findings = audit_tolerance(StepData(workload, run_secret(wanted.seed), ranks, params))
+    builds = {runs[0].variant: built}
     for perturbation in runs:
         if progress.findings and wanted.stop_early:
             break
-        _one_run(workload, source, wanted, perturbation, machine, progress)
+        if perturbation.variant not in builds:
+            builds[perturbation.variant] = build(workload, source, perturbation)
+        _one_run(workload, builds[perturbation.variant], wanted, perturbation, machine, progress)
     return progress.verdict("verify", accepted=not progress.findings)
 
 
 def _one_run(
-    workload: Workload, source: Path, options: VerifyOptions, perturbation: Perturbation, machine: Machine,
+    workload: Workload, built: Build, options: VerifyOptions, perturbation: Perturbation, machine: Machine,
     progress: _Progress,
 ) -> None:  # fmt: skip
     # Overrides belong to the size that was asked for; another size has values of its own.
     overrides = options.overrides if perturbation.size == options.size else {}
     params = workload.params(perturbation.size, overrides)
-    built = build(workload, source, perturbation)
     job, data = make_job(workload, built, perturbation, params, machine=machine, extra=options.extra)
     result, judgement = run_and_judge(job, data)
     if not perturbation.base and any((f.kind, f.rule) == _DECLINED for f in judgement.findings):
@@ -117,19 +120,18 @@ def _one_run(
     progress.log = result.log
 
 
-def lint_findings(source: Path) -> list[Finding]:
-    """What the source linter rejects: its findings of severity error (``cuco.source`` has the rules)."""
-    rules = importlib.import_module("cuco.source")
-    lint: Callable[[Path], Iterable[Any]] = getattr(rules, "lint", _no_rules)
+def lint_findings(source: Path, include: Iterable[Path] = ()) -> list[Finding]:
+    """What the source linter rejects: its findings of severity error (``cuco.source`` has the rules).
+
+    ``include``: where the source's own headers are, beside the toolchain's.
+    """
+    known = toolchain_headers()
+    headers = replace(known, include_dirs=(*known.include_dirs, *include))
     return [
         Finding("lint", item.rule, item.message, file=source.name, line=item.line)
-        for item in lint(source)
+        for item in lint_reading(read(source, headers))
         if item.severity == "error"
     ]
-
-
-def _no_rules(source: Path) -> Iterable[Any]:
-    return ()
 
 
 def _compile_findings(error: CompileError) -> list[Finding]:

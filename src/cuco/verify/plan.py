@@ -28,7 +28,8 @@ _MOST_RANKS = 8
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One run. ``hold``: ranks that run only when nothing else can. ``base``: the configuration that was
+    """One run. ``hold``: ranks that run only when nothing else can;
+    ``stutter``: other ranks each time. ``base``: the configuration that was
     asked for.
     """
 
@@ -43,6 +44,7 @@ class Perturbation:
     delivery: str = "random"
     reads: str = "history"
     hold: tuple[int, ...] = ()
+    stutter: bool = False
     decoys: int = 0
     variant: Variant = "plain"
     base: bool = True
@@ -51,6 +53,7 @@ class Perturbation:
         parts = [f"{self.ranks} ranks in teams of {self.lsa_team}", self.size, f"{self.mode} of {self.steps}"]
         parts += [f"{self.delivery} delivery", f"{self.reads} reads"]
         parts += [f"rank {','.join(map(str, self.hold))} held"] if self.hold else []
+        parts += ["ranks held at random"] if self.stutter else []
         parts += [f"{self.warm_ups} warm-ups"] if self.warm_ups else []
         parts += [f"up to {self.decoys} decoys"] if self.decoys else []
         parts += [self.variant] if self.variant != "plain" else []
@@ -86,13 +89,16 @@ def plan(
 
 def _quick(base: Perturbation) -> Iterator[Perturbation]:
     last = base.ranks - 1
+    long = 2 * CHAIN_STEPS
     yield base
-    # Lazy delivery and a held sender: whoever does not wait sees poison. Every rank has a successor that is
-    # not held.
+    # Lazy delivery and a held sender: whoever does not wait sees poison.
     yield replace(base, delivery="lazy", hold=(0,), mode="isolated", steps=2, reads="newest")
-    yield replace(base, delivery="lazy", hold=(last,), decoys=2)
-    # The others run ahead of a held rank: they must not overwrite what it still reads.
-    yield replace(base, delivery="eager", hold=(0,), reads="newest", warm_ups=1)
+    # Ranks held at random moments while the others run as far ahead as they can get: code that relies on its
+    # peers'
+    # pace overwrites what they still read.
+    yield replace(base, delivery="random", stutter=True, steps=long)
+    yield replace(base, delivery="lazy", stutter=True, steps=long, reads="oldest", decoys=2)
+    yield replace(base, delivery="eager", stutter=True, steps=long, reads="newest", warm_ups=1)
     yield replace(base, delivery="random", hold=(last,), reads="oldest", decoys=2)
 
 
@@ -133,6 +139,7 @@ def _deep(base: Perturbation) -> Iterator[Perturbation]:
             delivery=_DELIVERIES[index % 3],
             reads=_READS[index // 3 % 3],
             hold=() if index % 2 else (index // 2 % base.ranks,),
+            stutter=bool(index % 2),
             mode="isolated" if index % 5 == 4 else "chain",
             steps=2 * CHAIN_STEPS,
             decoys=index % 3,

@@ -84,4 +84,6 @@ def _policies(p: Perturbation) -> dict[str, str | int]:
     settings: dict[str, str | int] = {"delivery": p.delivery, "reads": p.reads}
     if p.hold:
         settings["hold"] = ",".join(str(rank) for rank in p.hold)
+    if p.stutter:
+        settings["stutter"] = 1
     return settings

@@ -2,6 +2,7 @@
 #include "platform.h"
 
 #include "hash.h"
+#include "holder.h"
 #include "settings_of.h"
 
 #include "../emulator/core/access_sets.h"
@@ -82,48 +83,6 @@ void *open_library(const std::string &path) {
   throw std::runtime_error(std::string("a library does not load: ") + (why ? why : path.c_str()));
 }
 
-// Holds the job's slow ranks, and holds them again a few rounds after a stuck run has released them. The number of times
-// is bounded, so that a deadlock is found as in any run.
-class Holder : public emu::Actor {
- public:
-  Holder(std::vector<int> slow, uint64_t burst) : Actor(-1), slow_(std::move(slow)), burst_(burst) {
-    emu::Scheduler &scheduler = emu::scheduler();
-    scheduler.on_release = [this, &scheduler](int) { next_ = scheduler.rounds() + 1 + scheduler.random().below(burst_); };
-  }
-
-  void start() {
-    if (on_) return;
-    on_ = true;
-    left_ = kMostTimes;
-    step();
-  }
-  void stop() {
-    on_ = false;
-    for (int rank : slow_) emu::scheduler().release(rank);
-  }
-
-  bool ready() override { return on_ && left_ > 0 && emu::scheduler().rounds() >= next_ && !all_held(); }
-  bool idle() override { return true; }
-  std::string describe() override { return ""; }
-  void step() override {
-    left_--;
-    next_ = ~0ull;
-    for (int rank : slow_) emu::scheduler().hold(rank);
-  }
-
- private:
-  static constexpr int kMostTimes = 256;
-  bool all_held() const {
-    for (int rank : slow_)
-      if (!emu::scheduler().held(rank)) return false;
-    return true;
-  }
-  std::vector<int> slow_;
-  uint64_t burst_, next_ = ~0ull;
-  int left_ = 0;
-  bool on_ = false;
-};
-
 std::unique_ptr<Holder> holder;
 
 struct Hashing {
@@ -152,7 +111,7 @@ void start(const Job &job) {
   static emu::AccessSets access_sets;
   if (emu::settings().access_sets) emu::observe_accesses(&access_sets);
   const SlowRanks slow = slow_ranks_of(job);
-  if (!slow.ranks.empty()) holder = std::make_unique<Holder>(slow.ranks, slow.burst);
+  if (!slow.ranks.empty()) holder = std::make_unique<Holder>(slow);
 }
 
 void run_ranks(int count, const std::function<void(int)> &body) {

@@ -51,7 +51,8 @@ const std::map<std::string, Setter> &setters() {
              text, {{"lazy", emu::Delivery::lazy}, {"eager", emu::Delivery::eager}, {"random", emu::Delivery::random}});
        }},
       {"shuffle", [](emu::Settings &s, const std::string &text) { s.shuffle = number(text) != 0; }},
-      {"hold", [](emu::Settings &, const std::string &text) { numbers(text); }},    // these two are the driver's own:
+      {"hold", [](emu::Settings &, const std::string &text) { numbers(text); }},    // these three are the driver's:
+      {"stutter", [](emu::Settings &, const std::string &text) { number(text); }},
       {"burst", [](emu::Settings &, const std::string &text) { number(text); }},    // slow_ranks_of reads them
       {"fuel", [](emu::Settings &s, const std::string &text) { s.fuel = number(text); }},
       {"eager_copies", [](emu::Settings &s, const std::string &text) { s.eager_copies = number(text) != 0; }},
@@ -92,10 +93,16 @@ emu::Settings settings_of(const Job &job) {
 
 SlowRanks slow_ranks_of(const Job &job) {
   SlowRanks slow;
-  auto hold = job.platform.find("hold"), burst = job.platform.find("burst");
-  if (hold != job.platform.end()) slow.ranks = numbers(hold->second);
-  if (burst != job.platform.end()) slow.burst = number(burst->second);
+  auto text = [&job](const char *key) {
+    auto found = job.platform.find(key);
+    return found == job.platform.end() ? std::string() : found->second;
+  };
+  slow.ranks = numbers(text("hold"));
+  if (!text("burst").empty()) slow.burst = number(text("burst"));
   if (slow.burst == 0) slow.burst = 1;
+  slow.changing = !text("stutter").empty() && number(text("stutter")) != 0;
+  if (slow.changing && slow.ranks.empty())
+    for (int rank = 0; rank < job.ranks; rank++) slow.ranks.push_back(rank);
   return slow;
 }
 

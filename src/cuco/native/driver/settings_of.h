@@ -10,10 +10,11 @@ namespace cuco::driver {
 // Throws std::runtime_error naming a key or value that is not understood.
 emu::Settings settings_of(const Job &job);
 
-// The ranks that the driver slows down during steps, and how many rounds they run at most before they are slow again.
+// The ranks that the driver slows down during steps (holder.h).
 struct SlowRanks {
   std::vector<int> ranks;   // set hold 0,2
-  uint64_t burst = 3;       // set burst N
+  bool changing = false;    // set stutter 1: other ones each time; of all ranks if none is named
+  uint64_t burst = 4;       // set burst N: rounds that all may run, at most, before ranks are frozen again
 };
 SlowRanks slow_ranks_of(const Job &job);
 
