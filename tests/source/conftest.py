@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 REPOSITORY = Path(__file__).parents[2]
 
 
-@lru_cache(maxsize=None)
+@cache
 def graph(name: str) -> CommGraph:
     return analyze(PROGRAMS / f"{name}.cu")
 

@@ -1,4 +1,4 @@
-"""``cuco init --source``: a program's communication step becomes a workload that loads, and verifies where recognised."""
+"""``cuco init --source``: a program's communication step becomes a workload that loads."""
 
 from __future__ import annotations
 
@@ -30,13 +30,16 @@ def adopted(tmp_path, write, call):
 
 
 CALLS = [
-    ("ncclAllGather(mine, all, count, ncclFloat, comm, stream);",
-     lambda x, r: np.concatenate(x)),
+    ("ncclAllGather(mine, all, count, ncclFloat, comm, stream);", lambda x, r: np.concatenate(x)),
     ("ncclAllReduce(mine, all, count, ncclFloat, ncclMax, comm, stream);", lambda x, r: np.max(x, axis=0)),
-    ("ncclReduceScatter(mine, all, count, ncclFloat, ncclSum, comm, stream);",
-     lambda x, r: np.sum(x, axis=0).reshape(4, -1)[r]),
-    ("ncclAlltoAll(mine, all, count, ncclFloat, comm, stream);",
-     lambda x, r: np.concatenate([one.reshape(4, -1)[r] for one in x])),
+    (
+        "ncclReduceScatter(mine, all, count, ncclFloat, ncclSum, comm, stream);",
+        lambda x, r: np.sum(x, axis=0).reshape(4, -1)[r],
+    ),
+    (
+        "ncclAlltoAll(mine, all, count, ncclFloat, comm, stream);",
+        lambda x, r: np.concatenate([one.reshape(4, -1)[r] for one in x]),
+    ),
     ("ncclBroadcast(mine, all, count, ncclFloat, 2, comm, stream);", lambda x, r: x[2]),
 ]
 
@@ -54,11 +57,18 @@ def test_recognised_shapes_have_a_right_reference(tmp_path, write, call, expecte
     assert given[0]["mine"].shape == shapes["mine"]
     for rank, found in enumerate(namespace["reference"](given, params)):
         assert found["all"].shape == shapes["all"]
-        np.testing.assert_allclose(found["all"], expected([one["mine"].astype(np.float64) for one in given], rank))
+        np.testing.assert_allclose(
+            found["all"], expected([one["mine"].astype(np.float64) for one in given], rank)
+        )
     assert set(namespace["work"](params, 0)) == {"flops", "bytes_out", "bytes_in", "hbm_bytes"}
     edges = analyze(workload.host_source).edges
     assert [one.op for one in edges] == [call.partition("(")[0].removeprefix("nccl")]
-    assert (edges[0].send, edges[0].recv, edges[0].comm, edges[0].stream) == ("mine", "all", "ctx->comm", "stream")
+    assert (edges[0].send, edges[0].recv, edges[0].comm, edges[0].stream) == (
+        "mine",
+        "all",
+        "ctx->comm",
+        "stream",
+    )
 
 
 def test_kernels_loops_and_groups_are_carried_over(tmp_path):
@@ -66,9 +76,15 @@ def test_kernels_loops_and_groups_are_carried_over(tmp_path):
     assert files == ["host.cu", "problem.py", "workload.toml"]
     found = analyze(tmp_path / "halo" / "host.cu")
     assert [(one.op, one.send, one.recv, one.group, one.loop) for one in found.edges] == [
-        ("Send", "scaled", None, 0, True), ("Recv", None, "received", 0, True)]
+        ("Send", "scaled", None, 0, True),
+        ("Recv", None, "received", 0, True),
+    ]
     assert ("scale", "send_0", "scaled") in found.dependencies
-    assert {(one.name, one.role) for one in found.buffers} == {("input", "in"), ("scaled", "scratch"), ("received", "out")}
+    assert {(one.name, one.role) for one in found.buffers} == {
+        ("input", "in"),
+        ("scaled", "scratch"),
+        ("received", "out"),
+    }
     text = (tmp_path / "halo" / "host.cu").read_text()
     assert "main" not in text and "blocks_for" in text and "ncclCommInitRank" not in text
     workload = load_workload(tmp_path / "halo")
@@ -87,11 +103,14 @@ def test_a_source_behind_cuco_h_is_taken_as_it_is(tmp_path):
     assert [one.shape for one in workload.spec.buffers] == [("ranks", "n"), ("ranks", "n")]
 
 
-@pytest.mark.parametrize("program, said", [
-    ("pipeline.cu", "2 communicators"),
-    ("launches.cu", "which kernel that is"),
-    ("device_api.cu", "no NCCL communication"),
-])
+@pytest.mark.parametrize(
+    "program, said",
+    [
+        ("pipeline.cu", "2 communicators"),
+        ("launches.cu", "which kernel that is"),
+        ("device_api.cu", "no NCCL communication"),
+    ],
+)
 def test_what_cannot_be_carried_over_is_refused_with_the_reason(tmp_path, program, said):
     with pytest.raises(UsageError, match=said) as error:
         adopt(PROGRAMS / program, tmp_path / "no")

@@ -27,12 +27,19 @@ def test_calls_behind_macros_and_in_no_comment_or_string(program):
         ("Recv", None, "theirs", "peer", 0, 35),
         ("AllReduce", "mine", "theirs", None, None, 42),
     ]
-    assert edges(found, "count", "dtype", "comm", "stream", "function", "loop") == [
-        ("count", "ncclFloat", "comm", "stream", "step", False)
-    ] * 3
+    assert (
+        edges(found, "count", "dtype", "comm", "stream", "function", "loop")
+        == [("count", "ncclFloat", "comm", "stream", "step", False)] * 3
+    )
     assert found.edges[2].reduction == "ncclSum"
     (launch,) = launches(found, "scale")
-    assert (launch.line, launch.grid, launch.block, launch.shared, launch.stream) == (37, "4", "256", "0", "stream")
+    assert (launch.line, launch.grid, launch.block, launch.shared, launch.stream) == (
+        37,
+        "4",
+        "256",
+        "0",
+        "stream",
+    )
     assert launch.args == ("2.f", "theirs", "mine")
     assert found.dependencies == (("recv_0", "scale", "theirs"), ("scale", "allreduce_0", "mine"))
 
@@ -52,7 +59,9 @@ def test_templates_methods_lambdas_and_tables(program):
     ]
     assert [one.dtype for one in found.edges[:4]] == ["ncclFloat", "ncclDouble", "ncclFloat", "ncclFloat"]
     assert [one.count for one in found.edges[:4]] == ["n", "2 * n", "n", "n"]
-    assert {one.comm for one in found.edges} == {"c.comm"} and {one.stream for one in found.edges} == {"c.stream"}
+    assert {one.comm for one in found.edges} == {"c.comm"} and {one.stream for one in found.edges} == {
+        "c.stream"
+    }
     assert [one.group for one in found.edges] == [None, None, None, 0, None, None, None, None, None]
     assert found.edges[-1].root == "3" and found.edges[2].reduction == "ncclMax"
 
@@ -61,10 +70,18 @@ def test_every_form_of_launch(program):
     found = program("launches")
     first, second = launches(found, "apply")
     assert (first.grid, first.block, first.shared, first.stream) == (
-        "dim3(i << 1, 2)", "dim3(32, (i > 3) ? 4 : 8)", "i >> 1", "s")
+        "dim3(i << 1, 2)",
+        "dim3(32, (i > 3) ? 4 : 8)",
+        "i >> 1",
+        "s",
+    )
     assert first.grid_size == ("i << 1", "2", "1") and first.block_size == ("32", "(i > 3) ? 4 : 8", "1")
     assert (second.grid, second.block, second.stream, second.args) == ("1", "32", "0", ("f", "3"))
-    assert [(one.line, one.grid) for one in launches(found, "plain")] == [(24, "1"), (27, "shifted<2>()"), (29, "i")]
+    assert [(one.line, one.grid) for one in launches(found, "plain")] == [
+        (24, "1"),
+        (27, "shifted<2>()"),
+        (29, "i"),
+    ]
     assert [one.conditional for one in launches(found, "plain")] == [False, False, True]
     assert len(launches(found, "call")) == 1
     assert [(one.via, one.line, one.args) for one in launches(found, "two")] == [
@@ -109,12 +126,25 @@ def test_headers_threads_function_objects_and_looked_up_symbols(program):
 def test_device_api_in_templates(program):
     found = program("device_api")
     assert found.device_calls == {
-        "flush": 1, "ncclCoopCta": 4, "ncclGetLsaPointer": 1, "ncclGin": 1, "ncclLsaBarrierSession": 1,
-        "ncclTeamTagLsa": 1, "ncclTeamWorld": 1, "put": 1, "sync": 1, "waitSignal": 1}
+        "flush": 1,
+        "ncclCoopCta": 4,
+        "ncclGetLsaPointer": 1,
+        "ncclGin": 1,
+        "ncclLsaBarrierSession": 1,
+        "ncclTeamTagLsa": 1,
+        "ncclTeamWorld": 1,
+        "put": 1,
+        "sync": 1,
+        "waitSignal": 1,
+    }
     (kernel,) = found.kernels
     assert [(one.name, one.access, one.remote) for one in kernel.parameters] == [
-        ("comm", "none", False), ("to", "read-write", True), ("from", "read", False), ("scale", "read", False),
-        ("n", "none", False)]
+        ("comm", "none", False),
+        ("to", "read-write", True),
+        ("from", "read", False),
+        ("scale", "read", False),
+        ("n", "none", False),
+    ]
     assert kernel.launches[0].grid == "8"
 
 
@@ -140,9 +170,16 @@ def test_a_whole_program(program):
     assert found.consumers("broadcast_0") == ["consume"]
     assert found.timed_region == (54, 63)
     produce, consume = found.kernels
-    assert [(one.name, one.access) for one in produce.parameters] == [("in", "read"), ("out", "write"), ("n", "none")]
+    assert [(one.name, one.access) for one in produce.parameters] == [
+        ("in", "read"),
+        ("out", "write"),
+        ("n", "none"),
+    ]
     assert [(one.access, one.atomic) for one in consume.parameters] == [
-        ("read", False), ("read-write", True), ("none", False)]
+        ("read", False),
+        ("read-write", True),
+        ("none", False),
+    ]
     assert set(found.communicators) == {"world", "half"} and set(found.streams) == {"compute", "communicate"}
     assert found.entry_points == ("main",)
 
@@ -150,12 +187,20 @@ def test_a_whole_program(program):
 def test_a_candidate_behind_cuco_h(program):
     found = program("step")
     assert edges(found, "op", "send", "recv", "stream", "loop") == [
-        ("Send", "s->staging", None, "s->side", True), ("AlltoAll", "s->staging", "recv", "stream", False)]
+        ("Send", "s->staging", None, "s->side", True),
+        ("AlltoAll", "s->staging", "recv", "stream", False),
+    ]
     assert [(one.name, one.allocator, one.windows) for one in found.buffers] == [
-        ("buffers[0]", "cuco", ()), ("s->staging", "cuco_alloc", ("s->window",)), ("recv", "cuco", ())]
+        ("buffers[0]", "cuco", ()),
+        ("s->staging", "cuco_alloc", ("s->window",)),
+        ("recv", "cuco", ()),
+    ]
     assert found.timed_region == (38, 46)
     assert set(found.dependencies) == {
-        ("twice", "send_0", "s->staging"), ("twice", "alltoall_0", "s->staging"), ("alltoall_0", "twice", "recv")}
+        ("twice", "send_0", "s->staging"),
+        ("twice", "alltoall_0", "s->staging"),
+        ("alltoall_0", "twice", "recv"),
+    }
     assert found.entry_points == ("cuco_prepare", "cuco_launch", "cuco_finish")
 
 
@@ -164,8 +209,21 @@ def test_ids_are_stable_and_the_json_is_the_contract(program):
     assert {"kernels", "edges", "buffers", "dependencies", "timed_region"} <= set(data)
     assert {"name", "line", "launches"} <= set(data["kernels"][0])
     assert {"line", "grid", "block", "stream", "args"} <= set(data["kernels"][0]["launches"][0])
-    assert {"id", "op", "send", "recv", "count", "dtype", "peer", "comm", "stream", "line", "function", "group",
-            "loop"} <= set(data["edges"][0])
+    assert {
+        "id",
+        "op",
+        "send",
+        "recv",
+        "count",
+        "dtype",
+        "peer",
+        "comm",
+        "stream",
+        "line",
+        "function",
+        "group",
+        "loop",
+    } <= set(data["edges"][0])
     assert {"name", "allocator", "bytes", "role"} <= set(data["buffers"][0])
     assert analyze(PROGRAMS / "pipeline.cu") == program("pipeline")
 
@@ -194,8 +252,11 @@ void bare(float *a, float *b, int n, int ranks, ncclComm_t c, cudaStream_t s) {
 def test_groups_in_loops_with_and_without_braces(write):
     found = analyze(write(GROUPED))
     assert edges(found, "op", "send", "recv", "group", "loop", "function") == [
-        ("Send", "a", None, 0, True, "braces"), ("Recv", None, "b", 0, True, "braces"),
-        ("Send", "a", None, 1, True, "bare"), ("Recv", None, "b", 1, True, "bare")]
+        ("Send", "a", None, 0, True, "braces"),
+        ("Recv", None, "b", 0, True, "braces"),
+        ("Send", "a", None, 1, True, "bare"),
+        ("Recv", None, "b", 1, True, "bare"),
+    ]
     assert [one.send_offset or one.recv_offset for one in found.edges] == ["r * n"] * 4
 
 
@@ -240,13 +301,20 @@ def test_buffers_in_a_struct_passed_by_value(write):
     assert ("run", "allreduce_0", "y") in found.dependencies
 
 
-@pytest.mark.parametrize("clock", [
-    ("double t0 = MPI_Wtime();", "double t1 = MPI_Wtime();"),
-    ("auto t0 = std::chrono::steady_clock::now();", "auto t1 = std::chrono::steady_clock::now();"),
-    ("timespec t0; clock_gettime(CLOCK_MONOTONIC, &t0);", "timespec t1; clock_gettime(CLOCK_MONOTONIC, &t1);"),
-])
+@pytest.mark.parametrize(
+    "clock",
+    [
+        ("double t0 = MPI_Wtime();", "double t1 = MPI_Wtime();"),
+        ("auto t0 = std::chrono::steady_clock::now();", "auto t1 = std::chrono::steady_clock::now();"),
+        (
+            "timespec t0; clock_gettime(CLOCK_MONOTONIC, &t0);",
+            "timespec t1; clock_gettime(CLOCK_MONOTONIC, &t1);",
+        ),
+    ],
+)
 def test_host_clocks_around_the_work(write, clock):
-    found = analyze(write(f"""#include <nccl.h>
+    found = analyze(
+        write(f"""#include <nccl.h>
 #include <mpi.h>
 #include <chrono>
 #include <ctime>
@@ -256,7 +324,8 @@ void step(float *x, int n, ncclComm_t c, cudaStream_t s) {{
   cudaStreamSynchronize(s);
   {clock[1]}
 }}
-"""))
+""")
+    )
     assert found.timed_region == (6, 9)
 
 
@@ -271,10 +340,18 @@ def test_buffers_in_classes(program):
         ("Broadcast", "local.weights", "local.weights", "step", "world"),
     ]
     assert {one.name: (one.allocator, one.bytes) for one in found.buffers} == {
-        "grads": ("cudaMalloc", "1024 * sizeof(float)"), "weights": ("cudaMalloc", "1024 * sizeof(float)"),
-        "shards": ("cudaMalloc", "1024"), "local.grads": ("cudaMalloc", "2048 * sizeof(float)"),
-        "local.weights": ("cudaMalloc", "2048 * sizeof(float)"), "local.shards": ("cudaMalloc", "2048")}
+        "grads": ("cudaMalloc", "1024 * sizeof(float)"),
+        "weights": ("cudaMalloc", "1024 * sizeof(float)"),
+        "shards": ("cudaMalloc", "1024"),
+        "local.grads": ("cudaMalloc", "2048 * sizeof(float)"),
+        "local.weights": ("cudaMalloc", "2048 * sizeof(float)"),
+        "local.shards": ("cudaMalloc", "2048"),
+    }
     assert ("fill", "allreduce_0", "grads") in found.dependencies
     assert ("allreduce_0", "broadcast_0", "weights") in found.dependencies, "through a copy"
     last = launches(found, "fill")[-1]
-    assert (last.args[0], last.buffers[0], last.grid_size) == ("local.weights", ("local.weights",), ("4", "2", "1"))
+    assert (last.args[0], last.buffers[0], last.grid_size) == (
+        "local.weights",
+        ("local.weights",),
+        ("4", "2", "1"),
+    )

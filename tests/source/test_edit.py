@@ -50,11 +50,16 @@ def source(write):
 
 def test_statements_with_their_macros_and_semicolons(source):
     send = source.calls(op="Send")[0]
-    assert source.slice(send.statement).startswith("NCCLCHECK(ncclSend(a + p") and source.slice(send.statement).endswith(")  ;")
+    assert source.slice(send.statement).startswith("NCCLCHECK(ncclSend(a + p") and source.slice(
+        send.statement
+    ).endswith(")  ;")
     assert source.slice(send.enclosing[0]).startswith("for (int p = 0")
     assert (send.macro, send.loop, send.variable) == ("NCCLCHECK", True, None)
     assert [one.text for one in send.arguments] == ["a + p", "1", "ncclFloat", "p", "ctx->comm", "stream"]
-    assert source.slice(send.call) == "ncclSend(a + p, 1, ncclFloat,\n                       p, ctx->comm, stream)"
+    assert (
+        source.slice(send.call)
+        == "ncclSend(a + p, 1, ncclFloat,\n                       p, ctx->comm, stream)"
+    )
     start, end = source.calls(op="GroupStart")[0], source.calls(op="GroupEnd")[0]
     assert source.slice(start.statement) == "NCCLCHECK(ncclGroupStart());"
     assert source.slice((start.statement.start, end.statement.end)).count("NCCLCHECK") == 3
@@ -71,16 +76,25 @@ def test_results_that_are_kept(source):
 
 def test_functions_and_kernels(source):
     launch, kernel = source.function("cuco_launch"), source.kernel("twice")
-    assert source.slice(launch.signature) == 'extern "C" int cuco_launch(const cuco_ctx *ctx, void *, cudaStream_t stream) '
+    assert (
+        source.slice(launch.signature)
+        == 'extern "C" int cuco_launch(const cuco_ctx *ctx, void *, cudaStream_t stream) '
+    )
     assert [(one.name, one.type) for one in launch.parameters] == [
-        ("ctx", "const cuco_ctx *"), ("", "void *"), ("stream", "cudaStream_t")]
+        ("ctx", "const cuco_ctx *"),
+        ("", "void *"),
+        ("stream", "cudaStream_t"),
+    ]
     assert source.slice(launch.body)[0] == "{" and source.slice(launch.body)[-1] == "}"
     assert source.slice((source.before(launch), launch.span.start)) == "/* One step. */\n"
     assert kernel.kernel and kernel.template and kernel.launch_bounds == ("128",)
     assert source.slice(kernel.span).startswith("template <class T>\n__global__ void")
     assert source.slice((source.before(kernel), kernel.span.start)) == "// Doubles.\n// In place.\n"
     assert [(one.name, one.text) for one in kernel.parameters] == [
-        ("in", "const T *in"), ("out", "float *out"), ("n", "int n")]
+        ("in", "const T *in"),
+        ("out", "float *out"),
+        ("n", "int n"),
+    ]
     assert source.slice(kernel.name_span) == "twice"
     assert [source.slice(span) for span in source.references(kernel, "n")] == ["n", "n"]
     with pytest.raises(UsageError, match="defines no function nothing"):
@@ -98,20 +112,28 @@ def test_launches(source):
 def test_edits_leave_the_rest_alone(source):
     launch = source.function("cuco_launch")
     reduce = source.calls(op="AllReduce")[0]
-    text = apply(source.text, [
-        Edit.replace(reduce.statement, "int rc = 0;"),
-        Edit.insert(source.after_includes, "struct State { int é; };\n"),
-        Edit.insert(source.before(launch), "// first\n"),
-        Edit.insert(source.before(launch), "// second\n"),
-        Edit.delete(source.calls(op="GroupStart")[0].statement),
-        Edit.insert(launch.body.start + 1, " // begins"),
-        Edit.insert(launch.body.end - 1, "// ends\n"),
-    ])
-    expected = (STEP.replace("ncclResult_t rc = ncclAllReduce(a, a, 4, ncclFloat, ncclSum, ctx->comm, stream);", "int rc = 0;")
-                .replace('#include "cuco.h"\n', '#include "cuco.h"\nstruct State { int é; };\n')
-                .replace("/* One step. */", "// first\n// second\n/* One step. */")
-                .replace("NCCLCHECK(ncclGroupStart());", "").replace("stream) {\n", "stream) { // begins\n", 1)
-                .replace("  return rc;\n", "  return rc;\n// ends\n"))
+    text = apply(
+        source.text,
+        [
+            Edit.replace(reduce.statement, "int rc = 0;"),
+            Edit.insert(source.after_includes, "struct State { int é; };\n"),
+            Edit.insert(source.before(launch), "// first\n"),
+            Edit.insert(source.before(launch), "// second\n"),
+            Edit.delete(source.calls(op="GroupStart")[0].statement),
+            Edit.insert(launch.body.start + 1, " // begins"),
+            Edit.insert(launch.body.end - 1, "// ends\n"),
+        ],
+    )
+    expected = (
+        STEP.replace(
+            "ncclResult_t rc = ncclAllReduce(a, a, 4, ncclFloat, ncclSum, ctx->comm, stream);", "int rc = 0;"
+        )
+        .replace('#include "cuco.h"\n', '#include "cuco.h"\nstruct State { int é; };\n')
+        .replace("/* One step. */", "// first\n// second\n/* One step. */")
+        .replace("NCCLCHECK(ncclGroupStart());", "")
+        .replace("stream) {\n", "stream) { // begins\n", 1)
+        .replace("  return rc;\n", "  return rc;\n// ends\n")
+    )
     assert text == expected
 
 
@@ -122,7 +144,10 @@ def test_edits_that_cannot_be_made():
         apply("abc", [Edit(2, 9, "")])
 
 
-@given(st.text(max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.text(max_size=4)), max_size=4))
+@given(
+    st.text(max_size=30),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.text(max_size=4)), max_size=4),
+)
 def test_apply_is_the_same_as_replacing_from_the_back(text, wanted):
     data = text.encode()
     edits, at = [], 0
@@ -133,7 +158,7 @@ def test_apply_is_the_same_as_replacing_from_the_back(text, wanted):
         at = end
     expected = data
     for edit in reversed(edits):
-        expected = expected[: edit.start] + edit.text.encode() + expected[edit.end:]
+        expected = expected[: edit.start] + edit.text.encode() + expected[edit.end :]
     try:
         shown = expected.decode()
     except UnicodeDecodeError:

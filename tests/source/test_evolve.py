@@ -37,7 +37,7 @@ def test_spans_cover_the_text_in_order():
     assert [(span.name, span.line) for span in document.blocks] == [("exchange", 9), ("block-2", 14)]
     assert document.block("exchange").text == "  int first = 1;\n  int second = 2;\n"
     for span in document.spans:
-        assert SOURCE[span.start:span.end] == span.text
+        assert SOURCE[span.start : span.end] == span.text
 
 
 def test_replace_changes_its_block_only():
@@ -50,29 +50,38 @@ def test_replace_changes_its_block_only():
     assert changed.replace("exchange", document.block("exchange").text).text == SOURCE
 
 
-@pytest.mark.parametrize("new", [
-    "// EVOLVE-BLOCK-END\nint free;\n// EVOLVE-BLOCK-START more\n",
-    "// EVOLVE-BLOCK-START\n",
-    "/* open\n",
-    'auto s = R"(\n',
-    "int a; \\\n// \\\n",
-    "#if 0\n",
-    "#endif\n#if 1\n",
-    "#else\n",
-])
+@pytest.mark.parametrize(
+    "new",
+    [
+        "// EVOLVE-BLOCK-END\nint free;\n// EVOLVE-BLOCK-START more\n",
+        "// EVOLVE-BLOCK-START\n",
+        "/* open\n",
+        'auto s = R"(\n',
+        "int a; \\\n// \\\n",
+        "#if 0\n",
+        "#endif\n#if 1\n",
+        "#else\n",
+    ],
+)
 def test_text_that_reaches_the_frozen_part_is_refused(new):
     with pytest.raises(UsageError):
         evolve.parse(SOURCE).replace("exchange", new)
 
 
-@pytest.mark.parametrize("text, said", [
-    ("// EVOLVE-BLOCK-START\n", "line 1: EVOLVE-BLOCK-START without"),
-    ("int a;\n// EVOLVE-BLOCK-END\n", "line 2: EVOLVE-BLOCK-END without"),
-    ("// EVOLVE-BLOCK-START\n// EVOLVE-BLOCK-START\n// EVOLVE-BLOCK-END\n", "line 2: EVOLVE-BLOCK-START inside"),
-    ("// EVOLVE-BLOCK-START a\n// EVOLVE-BLOCK-END\n" * 2, "line 3: there is already an evolve block a"),
-    ("int a; // EVOLVE-BLOCK-START\n// EVOLVE-BLOCK-END\n", "alone on its line"),
-    ("// EVOLVE-BLOCK-START two words\n// EVOLVE-BLOCK-END\n", "one name"),
-])
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("// EVOLVE-BLOCK-START\n", "line 1: EVOLVE-BLOCK-START without"),
+        ("int a;\n// EVOLVE-BLOCK-END\n", "line 2: EVOLVE-BLOCK-END without"),
+        (
+            "// EVOLVE-BLOCK-START\n// EVOLVE-BLOCK-START\n// EVOLVE-BLOCK-END\n",
+            "line 2: EVOLVE-BLOCK-START inside",
+        ),
+        ("// EVOLVE-BLOCK-START a\n// EVOLVE-BLOCK-END\n" * 2, "line 3: there is already an evolve block a"),
+        ("int a; // EVOLVE-BLOCK-START\n// EVOLVE-BLOCK-END\n", "alone on its line"),
+        ("// EVOLVE-BLOCK-START two words\n// EVOLVE-BLOCK-END\n", "one name"),
+    ],
+)
 def test_bad_markers_are_named_with_their_line(text, said):
     with pytest.raises(UsageError, match=said) as error:
         evolve.parse(text)
@@ -90,21 +99,42 @@ def test_frozen_and_unknown_spans_cannot_be_replaced():
 def test_annotate_and_strip_are_inverse():
     plain = evolve.strip(SOURCE)
     assert evolve.strip(evolve.annotate(plain, [(8, 9, "a"), (11, 11, "b")])) == plain
-    assert [span.name for span in evolve.parse(evolve.annotate(plain, [(8, 9, "a"), (11, 11, "b")])).blocks] == ["a", "b"]
+    assert [
+        span.name for span in evolve.parse(evolve.annotate(plain, [(8, 9, "a"), (11, 11, "b")])).blocks
+    ] == ["a", "b"]
     with pytest.raises(UsageError, match="overlaps"):
         evolve.annotate(plain, [(8, 10, "a"), (9, 11, "b")])
     with pytest.raises(UsageError, match="inside a comment or a string"):
         evolve.annotate(plain, [(4, 4, "a")])
 
 
-LINE = st.sampled_from(["int a = 1;", "  call(a, b);", "// a comment", "/* one */ x();", 'auto s = "// text";', "",
-                        "char c = '\"';", 'auto r = R"(// raw " )";', "#if 0\n#else\n#endif", "}", "int n = 1'000;", "\tindented();"])
+LINE = st.sampled_from(
+    [
+        "int a = 1;",
+        "  call(a, b);",
+        "// a comment",
+        "/* one */ x();",
+        'auto s = "// text";',
+        "",
+        "char c = '\"';",
+        'auto r = R"(// raw " )";',
+        "#if 0\n#else\n#endif",
+        "}",
+        "int n = 1'000;",
+        "\tindented();",
+    ]
+)
 LINES = st.lists(LINE, max_size=6).map(lambda lines: "".join(line + "\n" for line in lines))
 
 
 @given(st.lists(st.tuples(LINES, LINES), max_size=3), LINES)
 def test_round_trip(parts, tail):
-    text = "".join(f"{before}  // EVOLVE-BLOCK-START\n{inside}  // EVOLVE-BLOCK-END\n" for before, inside in parts) + tail
+    text = (
+        "".join(
+            f"{before}  // EVOLVE-BLOCK-START\n{inside}  // EVOLVE-BLOCK-END\n" for before, inside in parts
+        )
+        + tail
+    )
     document = evolve.parse(text)
     assert [span.text for span in document.blocks] == [inside for _, inside in parts]
     assert "".join(span.text for span in document.spans) == text == document.text
@@ -112,7 +142,10 @@ def test_round_trip(parts, tail):
 
 @given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=3), LINES, LINES, st.data())
 def test_replacing_any_block_keeps_the_rest(parts, tail, new, data):
-    text = "".join(f"{before}// EVOLVE-BLOCK-START\n{inside}// EVOLVE-BLOCK-END\n" for before, inside in parts) + tail
+    text = (
+        "".join(f"{before}// EVOLVE-BLOCK-START\n{inside}// EVOLVE-BLOCK-END\n" for before, inside in parts)
+        + tail
+    )
     document = evolve.parse(text)
     chosen = data.draw(st.sampled_from(document.blocks))
     changed = document.replace(chosen, new)
@@ -142,13 +175,16 @@ def test_exact_then_loose_then_alike():
     assert patched(near, "  int both = 3;\n").block("exchange").text == "  int both = 3;\n"
 
 
-@pytest.mark.parametrize("search, replace, said", [
-    ("  int between = 0;\n", "  int between = 1;\n", "frozen"),
-    ("  int nowhere = 0;\n", "", "not in any evolve block"),
-    ("int", "long", "found"),
-    ("  int first = 1;\n", "  int first = 1;\n", "changes nothing"),
-    ("", "x", "searches for nothing"),
-])
+@pytest.mark.parametrize(
+    "search, replace, said",
+    [
+        ("  int between = 0;\n", "  int between = 1;\n", "frozen"),
+        ("  int nowhere = 0;\n", "", "not in any evolve block"),
+        ("int", "long", "found"),
+        ("  int first = 1;\n", "  int first = 1;\n", "changes nothing"),
+        ("", "x", "searches for nothing"),
+    ],
+)
 def test_patches_that_are_refused(search, replace, said):
     with pytest.raises(PatchError, match=said) as error:
         patched(search, replace)
@@ -156,8 +192,10 @@ def test_patches_that_are_refused(search, replace, said):
 
 
 def test_a_text_with_several_patches():
-    text = ("I change two things.\n<<<<<<< SEARCH\n  int first = 1;\n=======\n  int first = 5;\n>>>>>>> REPLACE\nand\n"
-            "<<<<<<< SEARCH\n  call(first,   second);\n=======\n>>>>>>> REPLACE\n")
+    text = (
+        "Two changes.\n<<<<<<< SEARCH\n  int first = 1;\n=======\n  int first = 5;\n>>>>>>> REPLACE\nand\n"
+        "<<<<<<< SEARCH\n  call(first,   second);\n=======\n>>>>>>> REPLACE\n"
+    )
     changed = apply_patches(evolve.parse(SOURCE), parse_patches(text))
     assert "first = 5" in changed.block("exchange").text and changed.block("block-2").text == ""
     with pytest.raises(PatchError, match="no end"):

@@ -54,8 +54,10 @@ def test_headers_in_the_usual_places_are_found(tmp_path):
     (tmp_path / "project" / "src").mkdir()
     (tmp_path / "project" / "include" / "check.h").write_text("#define CHECK(x) (void)(x)\n")
     source = tmp_path / "project" / "src" / "a.cu"
-    source.write_text('#include <nccl.h>\n#include "check.h"\nvoid f(float *a, ncclComm_t c, cudaStream_t s) '
-                      "{ CHECK(ncclAllReduce(a, a, 1, ncclFloat, ncclSum, c, s)); }\n")
+    source.write_text(
+        '#include <nccl.h>\n#include "check.h"\nvoid f(float *a, ncclComm_t c, cudaStream_t s) '
+        "{ CHECK(ncclAllReduce(a, a, 1, ncclFloat, ncclSum, c, s)); }\n"
+    )
     assert [one.op for one in analyze(source).edges] == ["AllReduce"]
 
 
@@ -78,8 +80,10 @@ void step(half *a, float *c, ncclComm_t comm, cudaStream_t s) {
 
 
 def test_reading_twice_gives_the_same(write):
-    path = write("#include <nccl.h>\nvoid f(float *a, ncclComm_t c, cudaStream_t s) "
-                 "{ ncclAllReduce(a, a, 1, ncclFloat, ncclSum, c, s); }\n")
+    path = write(
+        "#include <nccl.h>\nvoid f(float *a, ncclComm_t c, cudaStream_t s) "
+        "{ ncclAllReduce(a, a, 1, ncclFloat, ncclSum, c, s); }\n"
+    )
     assert analyze(path) == analyze(path) == analyze(path)
 
 
