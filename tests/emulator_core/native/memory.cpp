@@ -163,7 +163,8 @@ void stores_test() {
 
 // ---- printf
 void printing(EmuThread* t, const char*) {
-  struct alignas(8) { int32_t a; uint32_t pad; double b; const char* s; long long l; int c; } v{-5, 0, 2.5, "x", 1ll << 40, 'z'};
+  struct alignas(8) { int32_t a; uint32_t pad; double b; const char* s; long long l; int c; } v{-5, 0, 2.5, "x",
+      1ll << 40, 'z'};
   char text[8] = "local";
   v.s = text;
   if (t->linear == 0) {

@@ -6,7 +6,8 @@ using namespace kit;
 namespace {
 
 void clocks() {
-  const AgentId a = new_agent({.kind = AgentInfo::Kind::cta, .rank = 0}), b = new_agent({.kind = AgentInfo::Kind::nic, .rank = 1});
+  const AgentId a = new_agent({.kind = AgentInfo::Kind::cta, .rank = 0}), b = new_agent({.kind = AgentInfo::Kind::nic,
+      .rank = 1});
   Clock c;
   c.add(Event{a, 3, 5});
   CHECK(c.contains(Event{a, 3, 5}) && c.contains(Event{a, 3, 1}) && !c.contains(Event{a, 3, 6}));

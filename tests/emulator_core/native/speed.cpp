@@ -29,7 +29,8 @@ void shuffles(EmuThread* t, const char* p) {
 }
 
 void speed() {
-  CHECK(run(settings_for(1), module_with({kernel("nothing", nothing), kernel("barriers", barriers), kernel("shuffles", shuffles)}),
+  CHECK(run(settings_for(1), module_with({kernel("nothing", nothing), kernel("barriers", barriers), kernel("shuffles",
+      shuffles)}),
             [](int) {
               double s = seconds_of({.name = "nothing", .grid = 40000, .block = 256}, 0);
               std::printf("run to completion: %.1f M threads/s\n", 40000 * 256 / s / 1e6);

@@ -123,10 +123,7 @@ void suspend(Thread* t, Wait why, uint32_t site) {
 
 void yield_thread(Thread* t, uint32_t site, uint64_t wake_at) {
   Block& block = t->cta();
-  if (wake_at) {
-    t->more().wake_at = wake_at;
-    block.wake_at = block.wake_at ? std::min(block.wake_at, wake_at) : wake_at;
-  }
+  if (wake_at) block.wake_at = block.wake_at ? std::min(block.wake_at, wake_at) : wake_at;
   if (block.yielded.empty()) add_yielding(block);
   block.yielded.push(t);
   block.yielded_at = scheduler().progress();

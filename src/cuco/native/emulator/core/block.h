@@ -14,7 +14,6 @@
 namespace cuco::emu {
 
 struct Block;
-struct Word;
 
 // Why a thread does not run.
 enum class Wait : uint8_t { none, barrier, warp, active_mask, word, shared_word, mbarrier, yield };
@@ -59,7 +58,6 @@ struct Extra {
   std::vector<Poll> polls;              // one per (site, address)
   std::unordered_map<uint64_t, uint64_t> seen;   // word -> serial of the newest version this thread has read
   uint64_t strong_calls = 0;
-  uint64_t wake_at = 0;                 // for sleepers
   bool read_clock = false;              // since the last poll: it may time out
   bool released = false;                // from a wait, although nothing new may be there
   Strand strand;                        // its trace events in the current phase
@@ -195,7 +193,6 @@ struct Grid {
   char* params = nullptr;
   Clock done;                            // what the ended CTAs did and learnt
   ClockRef after;
-  uint32_t trace_kernel = 0;
 };
 
 // ---- running (block.cpp)

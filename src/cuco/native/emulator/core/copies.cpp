@@ -75,10 +75,11 @@ void take_source(Copy& copy) {
 
 void perform(Block&, Copy& copy) {
   if (copy.done) return;
-  take_source(copy);
+  if (copy.reduces) take_source(copy);
   copy.done = true;
   if (!copy.reduces) {
-    std::memcpy(pointer(copy.dst), copy.taken.data(), copy.source_bytes);
+    std::memcpy(pointer(copy.dst), copy.source_taken ? static_cast<const void*>(copy.taken.data()) : pointer(copy.src),
+        copy.source_bytes);
     std::memset(pointer(copy.dst) + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
     return;
   }
@@ -104,7 +105,8 @@ void finish_late_writes(Block& block) {
 
 using namespace cuco::emu;
 
-extern "C" void emu_cp_async(EmuThread* self, uint64_t dst, uint64_t src, uint32_t size, uint32_t src_size, uint32_t site) {
+extern "C" void emu_cp_async(EmuThread* self, uint64_t dst, uint64_t src, uint32_t size, uint32_t src_size,
+    uint32_t site) {
   Thread* t = thread_of(self);
   Copy copy{.dst = dst, .src = src, .bytes = size, .source_bytes = std::min(src_size, size), .site = site};
   check_copy(t, copy);
@@ -134,7 +136,8 @@ extern "C" void emu_cp_bulk(EmuThread* self, uint64_t dst, uint64_t src, uint32_
   start_bulk(thread_of(self), {.dst = dst, .src = src, .bytes = size, .source_bytes = size, .site = site}, mbar, site);
 }
 
-extern "C" void emu_cp_reduce_bulk(EmuThread* self, uint64_t dst, uint64_t src, uint32_t size, uint64_t mbar, EmuAtomOp op,
+extern "C" void emu_cp_reduce_bulk(EmuThread* self, uint64_t dst, uint64_t src, uint32_t size, uint64_t mbar,
+    EmuAtomOp op,
                                    EmuType type, uint32_t site) {
   Copy copy{.dst = dst, .src = src, .bytes = size, .source_bytes = size, .site = site};
   copy.reduces = true;

@@ -22,7 +22,8 @@ std::string value_of(uint64_t address, uint32_t bytes) {
 std::string barrier_text(const Thread& t) {
   const Barrier& bar = t.cta().barriers[t.wait_detail];
   const uint32_t wanted = bar.count ? bar.count : t.cta().live;
-  return (t.wait_detail == EMU_BAR_CLUSTER ? std::string("the cluster barrier") : "barrier " + std::to_string(t.wait_detail)) +
+  const bool cluster = t.wait_detail == EMU_BAR_CLUSTER;
+  return (cluster ? std::string("the cluster barrier") : "barrier " + std::to_string(t.wait_detail)) +
          ", which has " + std::to_string(bar.arrived) + " of " + std::to_string(wanted) + " threads";
 }
 
@@ -64,7 +65,9 @@ std::string wait_text(const Thread& t) {
   return at + " for its turn";
 }
 
-bool is_root(Wait wait) { return wait == Wait::word || wait == Wait::yield || wait == Wait::mbarrier || wait == Wait::shared_word; }
+bool is_root(Wait wait) {
+  return wait == Wait::word || wait == Wait::yield || wait == Wait::mbarrier || wait == Wait::shared_word;
+}
 
 struct Group { const Thread* first; uint32_t count; };
 
@@ -104,15 +107,18 @@ void explain_blocks(Finding& finding) {
     for (const auto& [what, group] : groups_of(*block)) {
       blame(finding, *group.first);
       text += (text.empty() ? "" : "; ") + std::to_string(group.count) +
-              (group.count == 1 ? " thread (" : " threads (first ") + std::to_string(group.first->linear) + ") waiting" + what;
+              (group.count == 1 ? " thread (" : " threads (first ") + std::to_string(group.first->linear) + ") waiting" +
+                  what;
     }
     const std::string kernel = "rank " + std::to_string(block->grid->launch.rank) + " kernel " +
                                block->grid->launch.kernel->name;
-    auto [it, fresh] = similar.emplace(kernel + text, std::make_pair(kernel + " block " + triple(block->ctaid) + ": " + text, 0));
+    const std::string first = kernel + " block " + triple(block->ctaid) + ": " + text;
+    auto [it, fresh] = similar.emplace(kernel + text, std::make_pair(first, 0));
     if (!fresh) it->second.second++;
   }
   for (const auto& [key, line] : similar)
-    finding.details.push_back(line.first + (line.second ? " (and " + std::to_string(line.second) + " more blocks alike)" : ""));
+    finding.details.push_back(
+        line.first + (line.second ? " (and " + std::to_string(line.second) + " more blocks alike)" : ""));
 }
 
 void explain_waiting_ctas(Finding& finding) {
@@ -145,7 +151,8 @@ Finding explain_deadlock(const Scheduler::Impl& state) {
     finding.message += "; other blocks of the grid have no free slot";
   }
   if (finding.message.empty())
-    finding.message = "deadlock: nothing can run" + (finding.details.empty() ? std::string() : ": " + finding.details.front());
+    finding.message =
+        "deadlock: nothing can run" + (finding.details.empty() ? std::string() : ": " + finding.details.front());
   return finding;
 }
 

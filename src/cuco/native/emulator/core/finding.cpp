@@ -41,7 +41,8 @@ struct Frame { std::string function, file; int line; };
 
 // Innermost first.
 std::vector<Frame> frames_of(const EmuSite& site) {
-  std::vector<Frame> frames{{site.function ? site.function : "", site.file ? site.file : "", static_cast<int>(site.line)}};
+  std::vector<Frame> frames{{site.function ? site.function : "", site.file ? site.file : "",
+      static_cast<int>(site.line)}};
   std::string rest = site.inlined_at ? site.inlined_at : "";
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(';'), rest.size());
@@ -55,8 +56,8 @@ std::vector<Frame> frames_of(const EmuSite& site) {
 }
 
 bool is_library(const std::string& file) {
-  for (const char* part : {"nccl_device", "/cuda/", "/cccl/", "cooperative_groups", "/cub/", "/thrust/", "/crt/", "cuda_fp",
-                           "cuda_bf16", "sm_"})
+  for (const char* part : {"nccl_device", "/cuda/", "/cccl/", "cooperative_groups", "/cub/", "/thrust/", "/crt/",
+                           "cuda_fp", "cuda_bf16", "sm_"})
     if (file.find(part) != std::string::npos) return true;
   return false;
 }
@@ -65,7 +66,9 @@ bool is_library(const std::string& file) {
 
 std::string to_json(const Finding& f) {
   Record record;
-  auto text = [&](const char* key, const std::string& value) { value.empty() ? record.null(key) : record.put(key, value); };
+  auto text = [&](const char* key, const std::string& value) {
+    value.empty() ? record.null(key) : record.put(key, value);
+  };
   auto number = [&](const char* key, int64_t value) { value < 0 ? record.null(key) : record.put(key, value); };
   record.put("kind", f.kind).put("rule", f.rule);
   number("rank", f.rank);

@@ -320,7 +320,8 @@ AccessObserver* access_observer() { return observer; }
 ThreadPlace place_of(const EmuThread* self) {
   const auto* t = static_cast<const Thread*>(self);
   const Block& block = t->cta();
-  ThreadPlace place{block.grid->launch.rank, block.grid->id, block.grid->launch.kernel->name, block.index, {}, {}, t->linear};
+  ThreadPlace place{block.grid->launch.rank, block.grid->id, block.grid->launch.kernel->name, block.index, {}, {},
+      t->linear};
   std::copy_n(block.ctaid, 3, place.cta_id);
   std::copy_n(t->tid, 3, place.thread_id);
   return place;

@@ -119,7 +119,8 @@ extern "C" void emu_mbar_tx(EmuThread* self, uint64_t address, int64_t delta, ui
   maybe_complete(address, bar);
 }
 
-extern "C" uint32_t emu_mbar_test(EmuThread* self, uint64_t address, uint64_t value, uint32_t by_parity, uint32_t may_block,
+extern "C" uint32_t emu_mbar_test(EmuThread* self, uint64_t address, uint64_t value, uint32_t by_parity,
+    uint32_t may_block,
                                   uint32_t mode, uint32_t site) {
   Thread* t = thread_of(self);
   object(t, address, site);

@@ -40,7 +40,10 @@ extern "C" uint32_t emu_isspace(EmuThread* self, EmuSpace space, uint64_t addres
       return address - reinterpret_cast<uint64_t>(block.shared) < std::max(block.shared_bytes, 1u);
     }
     case EMU_LOCAL: return Memory::in_stack(address);
-    case EMU_PARAM: return address - reinterpret_cast<uint64_t>(t->cta().grid->params) < t->cta().grid->launch.params.size();
+    case EMU_PARAM: {
+      const Grid& grid = *t->cta().grid;
+      return address - reinterpret_cast<uint64_t>(grid.params) < grid.launch.params.size();
+    }
     case EMU_CONST: {
       const Allocation* a = memory().find(address);
       const EmuModule& module = module_of(self);
@@ -65,7 +68,8 @@ extern "C" void emu_free(EmuThread* self, uint64_t address, uint32_t site) {
                                                             ", which is not the start of a live allocation");
 }
 
-extern "C" void emu_assertfail(EmuThread* self, const char* message, const char* file, uint32_t line, const char* function,
+extern "C" void emu_assertfail(EmuThread* self, const char* message, const char* file, uint32_t line,
+    const char* function,
                                uint32_t) {
   (void)self;
   fail({.kind = "crash", .rule = "assert", .file = file ? file : "", .line = static_cast<int>(line),
@@ -73,11 +77,13 @@ extern "C" void emu_assertfail(EmuThread* self, const char* message, const char*
 }
 
 extern "C" void emu_trap(EmuThread* self, uint32_t site, const char* why) {
-  fail_at(self, site, "crash", "trap", std::string("the kernel executes a trap") + (why && *why ? std::string(": ") + why : ""));
+  const std::string reason = why && *why ? std::string(": ") + why : "";
+  fail_at(self, site, "crash", "trap", "the kernel executes a trap" + reason);
 }
 
 extern "C" void emu_unsupported(EmuThread* self, uint32_t site) {
   const EmuModule& module = module_of(self);
   const char* text = site < module.nsites && module.sites[site].text ? module.sites[site].text : "?";
-  fail_at(self, site, "unsupported", "instruction", std::string("the emulator does not know the PTX instruction `") + text + "`");
+  fail_at(self, site, "unsupported", "instruction", std::string("the emulator does not know the PTX instruction `") +
+      text + "`");
 }

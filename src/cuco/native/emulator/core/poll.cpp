@@ -89,7 +89,8 @@ bool release_pollers(bool timed) {
   for (Word* word : awaited_words())
     released += std::erase_if(word->waiting, [&](Thread* t) { return let_go(t, word, timed, many); });
   for (Block* block : resident_blocks())
-    released += std::erase_if(block->shared_polls, [&](const SharedPoll& p) { return let_go(p.thread, nullptr, timed, many); });
+    released += std::erase_if(block->shared_polls,
+                              [&](const SharedPoll& p) { return let_go(p.thread, nullptr, timed, many); });
   return released > 0;
 }
 

@@ -65,7 +65,8 @@ std::string conversion(const char*& at, Arguments& arguments) {
   switch (letter) {
     case '%': return "%";
     case 'd': case 'i':
-      return wide ? formatted(spec + "ll" + letter, arguments.take<long long>()) : formatted(spec + letter, arguments.take<int>());
+      return wide ? formatted(spec + "ll" + letter, arguments.take<long long>())
+                  : formatted(spec + letter, arguments.take<int>());
     case 'u': case 'x': case 'X': case 'o':
       return wide ? formatted(spec + "ll" + letter, arguments.take<unsigned long long>())
                   : formatted(spec + letter, arguments.take<unsigned>());

@@ -32,7 +32,8 @@ void check_slice(const GridLaunch& launch) {
   const EmuKernel& kernel = *launch.kernel;
   if (!kernel.sliced)   // executed whole, on data that sliced kernels may not have computed
     fail({.kind = "unsupported", .rule = "slice", .rank = launch.rank,
-          .message = std::string("kernel ") + kernel.name + " has no timing slice: " + (kernel.refusal ? kernel.refusal : ""),
+          .message = std::string("kernel ") + kernel.name + " has no timing slice: " +
+              (kernel.refusal ? kernel.refusal : ""),
           .kernel = kernel.name});
   for (uint32_t i = 0; i < kernel.nguards; i++) {
     const EmuGuard& guard = kernel.guards[i];

@@ -169,7 +169,8 @@ extern "C" void emu_ld(EmuThread* self, uint64_t address, void* out, uint32_t si
   else load(t, address, out, size, mode, site);
 }
 
-extern "C" void emu_st(EmuThread* self, uint64_t address, const void* value, uint32_t size, uint32_t mode, uint32_t site) {
+extern "C" void emu_st(EmuThread* self, uint64_t address, const void* value, uint32_t size, uint32_t mode,
+    uint32_t site) {
   Thread* t = thread_of(self);
   if (Memory::in_shared(address)) shared_store(t, address, value, size, mode, site);
   else if (is_private(address)) std::memcpy(pointer(address), value, size);
