@@ -245,6 +245,17 @@ def test_a_failure_that_passes_is_retried(tmp_path: Path) -> None:
     assert seed.attempt.accepted and seed.attempt.failures == 1 and seed.attempt.leases == 2
 
 
+def test_resume_gives_what_the_machine_failed_another_chance(tmp_path: Path) -> None:
+    search = misbehave(tmp_path, "raise")
+    with pytest.raises(MissingError):
+        search.evolve()
+    search.close()
+    search.ledger.connection.close()
+    again = make_search(tmp_path, limited(2))
+    again.evolve()
+    assert again.ledger.count() == 2 and all(one.accepted for one in again.ledger.attempts())
+
+
 def test_something_missing_ends_the_run_with_its_line(tmp_path: Path) -> None:
     search = misbehave(tmp_path, "missing")
     with pytest.raises(CucoError, match="no compiler. apt-get install g.."):

@@ -110,6 +110,19 @@ class LedgerMachine(RuleBasedStateMachine):
         number = self.pick(index)
         self.try_move(number, "terminal", lambda: self.ledger.close(number, reason, "because"))
 
+    @precondition(lambda self: self.states)
+    @rule(index=st.integers(0, 99))
+    def reopen(self, index: int) -> None:
+        number = self.pick(index)
+        attempt = self.ledger.attempt(number)
+        if attempt.reason == "infrastructure":
+            self.ledger.reopen(number)
+            known = any(one.id == attempt.id for one in self.ledger.candidates())
+            self.states[number] = "patched" if known else "answered" if attempt.answer_sha256 else "assigned"
+        else:
+            with pytest.raises(LedgerError):
+                self.ledger.reopen(number)
+
     @rule()
     def restart(self) -> None:
         self.ledger.connection.close()

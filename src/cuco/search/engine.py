@@ -69,6 +69,8 @@ class Search:
     def _recover(self) -> None:
         """Puts attempts that a dead session left behind where their last durable state says."""
         for attempt in self.ledger.attempts():
+            if attempt.reason == "infrastructure":
+                self.ledger.reopen(attempt.number)
             if attempt.state == "leased":
                 self.ledger.requeue(attempt.number, "the session that held the lease ended", failure=False)
             folder = CandidateFolder(self.run, attempt.id)

@@ -177,6 +177,21 @@ class Ledger:
             self._move(number, "terminal", reason=reason, detail=detail)
             self.event("closed", number, reason=reason)
 
+    def reopen(self, number: int) -> None:
+        """An attempt that the machine failed gets another chance, from where its last durable state was."""
+        with self.transaction():
+            attempt = self.attempt(number)
+            if attempt.reason != "infrastructure":
+                raise LedgerError(f"attempt {number} did not end by a failure of the machine")
+            known = self.connection.execute("SELECT 1 FROM candidate WHERE id = ?", (attempt.id,)).fetchone()
+            state = "patched" if known else "answered" if attempt.answer_sha256 else "assigned"
+            self.connection.execute(
+                "UPDATE attempt SET state = ?, reason = NULL, detail = '', stage = '', failures = 0 "
+                "WHERE attempt = ?",
+                (state, number),
+            )
+            self.event("reopened", number)
+
     def add_verdict(self, candidate: str, effort: str, verdict: Verdict) -> None:
         """Stores a verdict; a candidate has one per effort."""
         self.connection.execute(
