@@ -142,7 +142,7 @@ def test_a_champion_that_fell_is_named(run_copy: Path) -> None:
     failed = "accepted = 0, us = NULL, stage = 'verify', data = json_set(data, '$.reason', 'race on chain 7')"
     change(run_copy, f"UPDATE verdict SET {failed} WHERE effort = 'standard' AND id = ?", best)
     page = render(read_run(run_copy))
-    assert f"{best} was faster in the search but failed the full cascade: race on chain 7" in page
+    assert f"{best} was accepted in the search but failed the full cascade: race on chain 7" in page
     assert summarise(read_run(run_copy))["rejected"]["verify"] >= 1
 
 

@@ -126,7 +126,7 @@ def _account(run: RunData, found: Standing, numbers: Mapping[str, Any]) -> str:
         if run.confirmed in one.verdicts and not one.verdicts[run.confirmed].accepted
     ]
     more = "".join(
-        f"<p>{escape(one.id)} was faster in the search but failed the full cascade: "
+        f"<p>{escape(one.id)} was accepted in the search but failed the full cascade: "
         f"{escape(one.verdicts[run.confirmed].reason)}</p>"
         for one in demoted
     )
