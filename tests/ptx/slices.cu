@@ -114,5 +114,11 @@ extern "C" __global__ void warp_wait(const unsigned *flag, float *y) {
   y[threadIdx.x] = y[threadIdx.x + 32] * 2;
 }
 
+// Nothing here depends on the counter, but another kernel's control may: it is counted on. The copy is not.
+extern "C" __global__ void count_up(unsigned long long *state, const float *x, float *y) {
+  y[threadIdx.x] = x[threadIdx.x];
+  if (threadIdx.x == 0) state[0] = state[0] + 1;
+}
+
 __device__ __noinline__ float helper(float x, int n) { return n > 3 ? helper(x * 0.5f, n - 1) : x; }
 extern "C" __global__ void with_call(float *y, int n) { y[threadIdx.x] = helper(y[threadIdx.x], n); }

@@ -167,3 +167,16 @@ def test_syncwarp_stays(programs: tuple[Program, Program]) -> None:
     source = programs[1].translation.cpp
     body = source[source.index("static void K_warp_wait(EmuThread* T_, const char* P_) {") :]
     assert "emu_warp_call(T_, nullptr" in body[: body.index("\n}")]
+
+
+def test_counters_in_memory_are_state_and_stay(programs: tuple[Program, Program]) -> None:
+    states: list[np.ndarray] = []
+
+    def make() -> list[object]:
+        states.append(np.array([2**40], np.uint64))
+        return [states[-1], np.ones(32, np.float32), np.zeros(32, np.float32)]
+
+    both(programs, "count_up", make)
+    assert [int(s[0]) for s in states] == [2**40 + 1] * 2
+    info = next(k for k in programs[1].translation.kernels if k.name == "count_up")
+    assert info.guards == ((8, False), (16, True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cuco.testbed.ptx.access import access_of, is_announced, is_strong
+from cuco.testbed.ptx.access import access_of, is_announced, is_strong, space_of
 from cuco.testbed.ptx.blocks import Block
 from cuco.testbed.ptx.model import Addr, Function, Instruction, Operand, Sym
 from cuco.testbed.ptx.slice_flow import Base, Flow, overlapping
@@ -68,7 +68,7 @@ class NeedAnalysis:
         self._propagate()
         while True:
             tainted = self._taint()
-            stores = [i for i in self.instructions if self._is_plain_store(i, tainted)]
+            stores = [i for i in self._writers if self._is_plain_store(i, tainted)]
             for i in stores:
                 self._keep(i, "a store", reads(i))
             self._check_atomics(tainted)
@@ -229,6 +229,28 @@ class NeedAnalysis:
             return self._loads_taint(i, tainted)
         return any(name in tainted for name in reads(i))
 
+    def _is_update(self, store: Instruction, tainted: set[str]) -> bool:
+        """A scalar integer store back to where its value came from (`++count`): state, not data."""
+        if store.name != "st" or store.type[:1] not in ("u", "s", "b") or access_of(store).lanes != 1:
+            return False
+        target = store.operands[0]
+        if any(name in tainted for name in self._address_registers(store)):
+            return False
+        todo, seen = [n for n in reads(store) if n in tainted], set[str]()
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for i in self.flow.defs.get(name, []):
+                if i.name == "ld":
+                    if i.operands[1] != target or space_of(i) != space_of(store):
+                        return False
+                elif _kind(i) != "pure" or _is_floating(i):
+                    return False
+                todo += [n for n in reads(i) if n in tainted and i.name != "ld"]
+        return True
+
     def _loads_taint(self, i: Instruction, tainted: set[str]) -> bool:
         """Global data is not produced; shared and local memory hold what was stored there."""
         where = self.flow.address(i, i.operands[1])
@@ -252,7 +274,7 @@ class NeedAnalysis:
         """A weak store of a value that the slice can produce: it stays, so that control may read it again."""
         if i.name != "st" or id(i) in self.needs.kept:
             return False
-        return not any(name in tainted for name in reads(i))
+        return not any(name in tainted for name in reads(i)) or self._is_update(i, tainted)
 
     # -------------------- memory
     def _check_memory(self) -> None:
