@@ -152,7 +152,7 @@ def time_traced(workload: Workload, traced: Traced, machine: Machine) -> Measure
     parts = {
         part: replay(trace, machine, part=part, footprint=footprint) for part in ("compute", "communication")
     }
-    counted = whole.steps[1:] or whole.steps
+    counted = whole.steps[traced.warm_ups :] or whole.steps
     numbers = [step.step for step in counted]
 
     def alone(part: str) -> float:

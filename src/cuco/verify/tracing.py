@@ -68,6 +68,7 @@ class Traced:
     sliced: bool
     note: str
     seconds: float
+    warm_ups: int = 1
 
 
 def trace_of(
@@ -87,14 +88,14 @@ def trace_of(
             params = workload.params(size, overrides)
             try:
                 trace = execute(workload, built, params, setting)
-                return Traced(trace, size, params, True, "", time.monotonic() - started)
+                return Traced(trace, size, params, True, "", time.monotonic() - started, setting.warm_ups)
             except MeasurementRejected as error:
                 reason = slice_fault(error)
     used, params = _affordable(workload, size, overrides, setting.ranks)
     built = build_candidate(source, variant="plain", include=workload.include_dirs)
     trace = execute(workload, built, params, setting)
     note = "" if used == size else f"timed at size '{used}' instead of '{size}': {reason}"
-    return Traced(trace, used, params, False, note, time.monotonic() - started)
+    return Traced(trace, used, params, False, note, time.monotonic() - started, setting.warm_ups)
 
 
 def execute(workload: Workload, built: Build, params: Params, setting: Setting) -> Trace:
