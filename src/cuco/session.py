@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -153,10 +153,12 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
 
 def make_problem(job: Job) -> Problem:
     """The problem of a job, read from its host version. Raises RejectedError where nothing communicates."""
-    from cuco.source import analyze
+    from cuco.source.analyze import graph_of
+    from cuco.source.reading import read, toolchain_headers
 
-    host = job.workload.host_source
-    graph = analyze(host)
+    host, known = job.workload.host_source, toolchain_headers()
+    headers = replace(known, include_dirs=(*known.include_dirs, *job.workload.include_dirs))
+    graph = graph_of(read(host, headers))
     if not graph.edges:
         raise RejectedError(f"{host} calls no NCCL communication: there is nothing to rewrite")
     contexts = {edge.id: edge_context(job.config, graph, edge.id) for edge in graph.edges}
@@ -193,6 +195,8 @@ def make_proposer(job: Job, problem: Problem) -> BuiltinProposer:
 
 def edge_context(config: Config, graph: CommGraph, edge_id: str) -> SpaceContext:
     """What validity of an edge's directive depends on."""
+    from cuco.testbed.vtime import load_machine
+
     edge = graph.edge(edge_id)
     reach = make_context(ranks=config.ranks, lsa_team=config.lsa_team).reach
     names = _NATURAL[reach] if config.backend == "auto" else _BACKENDS[config.backend]
@@ -201,6 +205,7 @@ def edge_context(config: Config, graph: CommGraph, edge_id: str) -> SpaceContext
         lsa_team=config.lsa_team,
         backends=list(names),
         op=edge.op,
+        sms=load_machine(config.machine).sm.count,
         has_producer=bool(graph.producers(edge_id)),
         has_consumer=bool(graph.consumers(edge_id)),
     )
