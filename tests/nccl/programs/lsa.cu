@@ -2,7 +2,7 @@
 // teams, LL all-to-all, reduce and copy.
 #include "world.h"
 
-constexpr int kCount = 256;
+constexpr int kCount = 240;
 
 // Every rank stores into every team member's window between two barriers, one barrier per CTA.
 __global__ void store_to_peers(ncclDevComm comm, ncclWindow_t window) {

@@ -129,13 +129,15 @@ Clock take_released(void* slot, size_t bytes) {
 void observe_agents(AgentObserver* wanted) { observer = wanted; }
 
 void touch_memory(const Stamp& agent, const void* address, size_t bytes, bool write) {
-  if (observer && bytes) observer->access(agent.event, address_of(canonical(address)), bytes, write);
+  if (observer && bytes) observer->access(agent, address_of(canonical(address)), bytes, write);
 }
 
-Stamp new_agent(int rank, const char* name, uint64_t number, const Clock& after) {
+Stamp new_agent(int rank, const char* name, uint64_t number, const Clock& after, emu::StreamId stream) {
   emu::AgentInfo info;
   info.kind = emu::AgentInfo::Kind::nic;
   info.rank = rank;
+  info.stream = stream;
+  info.op = number;
   info.index = static_cast<int64_t>(number);
   info.name = name;
   return emu::new_operation(info, after);
@@ -145,6 +147,12 @@ Clock clock_of(const Stamp& stamp) {
   Clock clock;
   stamp.join_into(clock);
   return clock;
+}
+
+Stamp publish(const Stamp& agent, Clock knows) {
+  Stamp stamp = emu::stamp_of(std::move(knows));
+  stamp.event = agent.event;
+  return stamp;
 }
 
 // A few hundred rounds: enough for any thread that does not wait to have gone on.

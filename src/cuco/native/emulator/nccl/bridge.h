@@ -87,13 +87,16 @@ Clock take_released(void* slot, size_t bytes);
 class AgentObserver {
  public:
   virtual ~AgentObserver() = default;
-  virtual void access(const Event& event, uint64_t address, size_t bytes, bool write) = 0;
+  virtual void access(const Stamp& agent, uint64_t address, size_t bytes, bool write) = 0;
 };
 void observe_agents(AgentObserver* observer);   // nullptr: none
 void touch_memory(const Stamp& agent, const void* address, size_t bytes, bool write);
-// An operation of the engine or the NIC as an agent of its own, after everything in `after`. `name` is static.
-Stamp new_agent(int rank, const char* name, uint64_t number, const Clock& after);
+// An operation of the engine or the NIC as an agent of its own, after everything in `after`. `name` is static. With a
+// stream it is that stream's operation `number`, so that one entry of a clock can stand for all up to a number.
+Stamp new_agent(int rank, const char* name, uint64_t number, const Clock& after, emu::StreamId stream = emu::kNoStream);
 Clock clock_of(const Stamp& stamp);
+// What an agent publishes when it promises more, or less, than all it knows.
+Stamp publish(const Stamp& agent, Clock knows);
 
 // ---- actors
 // Work that the network may put off. Delivery `lazy`: until nothing else can run. `random`: until a round that the seed

@@ -79,6 +79,8 @@ void add_queues(GinDomain& domain, int rank, int context) {
     queue->context = context;
     queue->peer = slot * domain.connection_stride + rank % domain.connection_stride;
     queue->slot = slot;
+    queue->reads = emu::new_stream(domain.clique->arenas[static_cast<size_t>(rank)]);
+    queue->writes = emu::new_stream(domain.clique->arenas[static_cast<size_t>(rank)]);
     domain.queues.push_back(std::move(queue));
   }
 }

@@ -23,12 +23,12 @@ struct GinQueue {
   int rank = 0, context = 0, peer = 0;      // clique ranks
   int slot = 0;                             // index in the context's arrays
   uint32_t taken = 0;                       // descriptors read so far
-  uint32_t completed = 0;                   // descriptors whose completion the device has been told
   std::deque<Operation*> open;              // not locally complete, in order; completion is reported in order
   std::deque<Operation*> unsettled;         // puts whose data has not all reached the peer, in order
-  Clock completed_knows;                    // what reported completions publish, together
-  std::vector<std::pair<uint32_t, Stamp>> arrived;  // puts that have arrived and no strong signal has published yet
-  Clock arrived_knows;                      // the others
+  // Its requests as operations of two streams, numbered by position from 1: sources consumed, targets changed.
+  emu::StreamId reads = emu::kNoStream, writes = emu::kNoStream;
+  uint32_t last_put = 0;                    // number of the newest put, and its agent
+  Stamp last_put_agent;
 };
 
 struct GinDomain {

@@ -15,7 +15,7 @@ enum class Move { read, complete, write, signal };
 bool may_signal(const Operation& op) {
   if (!op.request.has_signal || op.signalled || !op.settled) return false;
   if (op.request.strong) return op.queue->unsettled.empty() || op.queue->unsettled.front()->index > op.index;
-  return op.bundled_put == nullptr;
+  return op.waits_for == nullptr;
 }
 
 std::vector<Move> moves(const Operation& op) {
@@ -97,9 +97,14 @@ void Nic::accept(std::unique_ptr<Operation> owned) {
   op.round = later();
   GinQueue& queue = *op.queue;
   // A VA signal is a descriptor of its own, right behind the put it is bundled with.
-  if (op.request.signal_is_va && !op.request.strong && !queue.unsettled.empty() &&
-      queue.unsettled.back()->index + 1 == op.index)
-    op.bundled_put = queue.unsettled.back();
+  if (op.request.signal_is_va && queue.last_put == op.index) {
+    op.bundled = queue.last_put_agent;
+    if (!queue.unsettled.empty() && queue.unsettled.back()->index + 1 == op.index) op.waits_for = queue.unsettled.back();
+  }
+  if (op.carries_put()) {
+    queue.last_put = op.index + 1;
+    queue.last_put_agent = op.writing;
+  }
   queue.open.push_back(&op);
   if (op.carries_put()) queue.unsettled.push_back(&op);
   if (op.unread.empty() && op.unwritten.empty()) settle(op);
@@ -132,9 +137,8 @@ void Nic::settle(Operation& op) {
   GinQueue& queue = *op.queue;
   if (!op.carries_put()) return;
   std::erase(queue.unsettled, &op);
-  queue.arrived.push_back({op.index, op.writing});
   for (auto& other : open_)
-    if (other->bundled_put == &op) other->bundled_put = nullptr;
+    if (other->waits_for == &op) other->waits_for = nullptr;
 }
 
 // The source of a put may be reused, the data of a get is there: counters, and the consumer index in queue order.
@@ -142,33 +146,24 @@ void Nic::complete_locally(Operation& op) {
   op.locally_complete = true;
   GinQueue& queue = *op.queue;
   ncclGinProxyGpuCtx_t& context = queue.domain->context(queue.rank, queue.context);
-  if (op.request.has_counter) word_add(context.counters + op.request.counter_id, sizeof(uint64_t), 1, op.reading);
+  if (op.request.has_counter)
+    word_add(context.counters + op.request.counter_id, sizeof(uint64_t), 1, publish(op.reading, {}));
   while (!queue.open.empty() && queue.open.front()->locally_complete) {
     const Operation& first = *queue.open.front();
-    (first.is_get() ? first.writing : first.reading).join_into(queue.completed_knows);
-    word_add(context.cis + queue.slot, sizeof(uint32_t), 1, emu::stamp_of(queue.completed_knows));
+    Clock all_until_here;
+    all_until_here.add(queue.reads, first.number());
+    word_add(context.cis + queue.slot, sizeof(uint32_t), 1, publish(first.reading, std::move(all_until_here)));
     queue.open.pop_front();
-    queue.completed++;
   }
 }
 
-// Publishes what the signal promises: its own put, and every earlier one of its queue if it is strong.
+// Publishes what the sender knew, and what the signal promises: its own put, or every put up to it if it is strong.
 void Nic::signal(Operation& op) {
   op.signalled = true;
   Clock knows = clock_of(op.writing);
-  GinQueue& queue = *op.queue;
-  if (op.request.strong) {
-    std::erase_if(queue.arrived, [&](const auto& put) {
-      if (put.first > op.index) return false;
-      put.second.join_into(queue.arrived_knows);
-      return true;
-    });
-    knows.join(queue.arrived_knows);
-  } else if (op.request.signal_is_va) {
-    for (const auto& [index, stamp] : queue.arrived)
-      if (index + 1 == op.index) stamp.join_into(knows);
-  }
-  word_add(signal_target(op), sizeof(uint64_t), op.request.signal_add, emu::stamp_of(knows));
+  if (op.request.strong) knows.add(op.queue->writes, op.number());
+  else if (op.bundled) knows.add(op.bundled.event);
+  word_add(signal_target(op), sizeof(uint64_t), op.request.signal_add, publish(op.writing, std::move(knows)));
 }
 
 void Nic::make(Operation& op, Move move) {

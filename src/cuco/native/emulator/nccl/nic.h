@@ -35,9 +35,11 @@ struct Operation {
   std::vector<char> staging;  // bytes on the wire
   std::vector<Piece> unread, unwritten;
   bool locally_complete = false, settled = false, signalled = false;
-  const Operation* bundled_put = nullptr;  // weak VA signals: the put they belong to, while it is unsettled
+  Stamp bundled;              // weak VA signals: the put that they belong to
+  const Operation* waits_for = nullptr;  // that put, while it is unsettled
 
   bool carries_put() const { return request.kind == RequestKind::put || request.kind == RequestKind::put_value; }
+  uint64_t number() const { return index + 1; }
   bool is_get() const { return request.kind == RequestKind::get; }
 };
 

@@ -97,9 +97,14 @@ void check_connection(const Operation& op) {
 
 void make_agents(Operation& op, const Clock& posted) {
   const int arena = op.queue->domain->clique->arenas[static_cast<size_t>(op.queue->rank)];
-  op.reading = new_agent(arena, op.is_get() ? "GIN get" : "GIN put source", op.id, posted);
-  op.writing = new_agent(arena, op.is_get() ? "GIN get" : op.carries_put() ? "GIN put" : "GIN signal", op.id,
-                         clock_of(op.reading));
+  const GinQueue& queue = *op.queue;
+  if (op.is_get()) {
+    op.reading = op.writing = new_agent(arena, "GIN get", op.number(), posted, queue.reads);
+    return;
+  }
+  op.reading = new_agent(arena, "GIN put source", op.number(), posted, queue.reads);
+  op.writing = new_agent(arena, op.carries_put() ? "GIN put" : "GIN signal", op.number(), clock_of(op.reading),
+                         queue.writes);
 }
 
 void trace_request(const Operation& op) {
