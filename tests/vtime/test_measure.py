@@ -9,7 +9,7 @@ from vtime_builder import Builder, phase
 
 from cuco.testbed.vtime import load_machine
 from cuco.testbed.vtime.trace import Trace
-from cuco.verify.measure import time_traced
+from cuco.verify.measure import MeasureOptions, MeasurementRejected, measure, time_traced
 from cuco.verify.placement import ranks_per_domain
 from cuco.verify.tracing import Traced, first_difference, heavy_refusal
 from cuco.workload import load_workload
@@ -103,3 +103,9 @@ def test_ranks_sit_as_the_machine_has_them() -> None:
     assert ranks_per_domain(WORKLOAD, M, 4, SIZE) == 4
     assert ranks_per_domain(WORKLOAD, far, 4, SIZE) == 1
     assert ranks_per_domain(WORKLOAD, far, 4, SIZE, 2) == 2
+
+
+def test_what_cannot_be_timed_at_its_size_is_not_timed_at_another() -> None:
+    options = MeasureOptions(size="full", slicing="never")
+    with pytest.raises(MeasurementRejected, match="takes a timing slice"):
+        measure(WORKLOAD, WORKLOAD.host_source, options)

@@ -47,6 +47,8 @@ def baselines(workload: Workload, options: MeasureOptions) -> list[Row]:
 def best(rows: Sequence[Row]) -> Row | None:
     """The fastest row; the first of equals."""
     timed = [row for row in rows if row.us is not None]
+    if len({row.measurement.size for row in timed if row.measurement}) > 1:
+        raise ValueError("times of different sizes cannot be compared")
     return min(timed, key=lambda row: row.us or 0.0, default=None)
 
 
@@ -95,7 +97,7 @@ def _row(row: Row, base: Measurement | None) -> dict[str, Any]:
         "us": row.us,
         "ci95_us": [row.us, row.us] if row.us is not None else None,
         "accepted": row.us is not None,
-        "speedup": base.us / row.us if base and row.us else None,
+        "speedup": base.us / row.us if base and row.us and found and found.size == base.size else None,
         "overlap_efficiency": found.overlap_efficiency if found else None,
         "compute_us": found.compute_us if found else None,
         "communication_us": found.communication_us if found else None,

@@ -28,7 +28,9 @@ class MeasureOptions:
     parameters.
 
     ``machine`` may be a Machine, so that an overridden one can be timed. ``warm_ups`` isolated steps are run
-    before the ``steps`` that count.
+    before the ``steps`` that count. With ``same_size`` a source that cannot be timed at ``size`` is rejected;
+    without it a smaller size is timed, and the result's ``size`` and ``note`` say so: never compare times of
+    different sizes.
     """
 
     size: str = "full"
@@ -41,6 +43,7 @@ class MeasureOptions:
     steps: int = 1
     seed: int = 1
     slicing: Literal["auto", "never"] = "auto"
+    same_size: bool = True
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,15 @@ def measure(workload: Workload, source: Path, options: MeasureOptions | None = N
     workload.check_ranks(ranks, params)
     team = ranks_per_domain(workload, machine, ranks, params, wanted.lsa_team)
     setting = Setting(ranks, team, machine, wanted.extra, wanted.warm_ups, wanted.steps, wanted.seed)
-    traced = trace_of(workload, source, wanted.size, wanted.overrides, setting, slicing=wanted.slicing)
+    traced = trace_of(
+        workload,
+        source,
+        wanted.size,
+        wanted.overrides,
+        setting,
+        slicing=wanted.slicing,
+        same_size=wanted.same_size,
+    )
     return time_traced(workload, traced, machine)
 
 

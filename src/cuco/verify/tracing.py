@@ -41,7 +41,7 @@ class MeasurementRejected(RejectedError):
     """A candidate that cannot be timed because its run found something wrong."""
 
     def __init__(self, findings: list[Finding]) -> None:
-        super().__init__(f"the timed run failed: {findings[0]}")
+        super().__init__(f"it could not be timed: {findings[0]}")
         self.findings = tuple(findings)
 
 
@@ -73,11 +73,13 @@ class Traced:
 
 def trace_of(
     workload: Workload, source: Path, size: str, overrides: Params, setting: Setting, *,
-    slicing: Literal["auto", "never"] = "auto",
+    slicing: Literal["auto", "never"] = "auto", same_size: bool = True,
 ) -> Traced:  # fmt: skip
-    """Runs ``source`` for its timing at ``size``, or at the largest smaller one that is affordable.
+    """Runs ``source`` for its timing at ``size``; where that takes a slice that may not be used, at the
+    largest smaller size that full execution affords, or not at all if ``same_size``.
 
-    Raises MeasurementRejected if the run finds anything, and whatever building raises.
+    Raises MeasurementRejected if the run finds anything or the size would differ, and whatever building
+    raises.
     """
     started = time.monotonic()
     reason = "slices were not asked for"
@@ -92,9 +94,12 @@ def trace_of(
             except MeasurementRejected as error:
                 reason = slice_fault(error)
     used, params = _affordable(workload, size, overrides, setting.ranks)
+    note = "" if used == size else f"timed at size '{used}' instead of '{size}': {reason}"
+    if note and same_size:
+        message = f"size '{size}' takes a timing slice, but {reason}"
+        raise MeasurementRejected([Finding("unsupported", "no-slice", message)])
     built = build_candidate(source, variant="plain", include=workload.include_dirs)
     trace = execute(workload, built, params, setting)
-    note = "" if used == size else f"timed at size '{used}' instead of '{size}': {reason}"
     return Traced(trace, used, params, False, note, time.monotonic() - started, setting.warm_ups)
 
 
