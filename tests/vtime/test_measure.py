@@ -9,7 +9,7 @@ from vtime_builder import Builder, phase
 
 from cuco.testbed.vtime import load_machine
 from cuco.testbed.vtime.trace import Trace
-from cuco.verify.measure import MeasureOptions, MeasurementRejected, measure, time_traced
+from cuco.verify.measure import MeasurementRejected, MeasureOptions, measure, time_traced
 from cuco.verify.placement import ranks_per_domain
 from cuco.verify.tracing import Traced, first_difference, heavy_refusal
 from cuco.workload import load_workload
