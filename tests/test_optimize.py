@@ -1,4 +1,4 @@
-"""The main job for real, on the emulator: every workload ends with a candidate that the full cascade accepts."""
+"""The main job on the real emulator: every workload ends with a candidate that the full cascade accepts."""
 
 from __future__ import annotations
 

@@ -58,6 +58,9 @@ def time_entry(workload: Workload, entry: Entry, options: MeasureOptions) -> Row
         found = measure(workload, entry.source, replace(options, extra={**options.extra, **entry.extra}))
     except RejectedError as error:
         return Row(entry.name, None, str(error), entry.extra)
+    if found.size != options.size:
+        # A time at another size compares with nothing of this table.
+        return Row(entry.name, None, f"it cannot be timed at size {options.size}: {found.note}", entry.extra)
     reason = str(found.findings[0]) if found.findings else ""
     return Row(entry.name, found, reason, entry.extra)
 
