@@ -86,8 +86,6 @@ def _measured(workload: Workload, source: Path, options: MeasureOptions, folder:
         # A time at another size compares with nothing of this run.
         reason = f"it cannot be timed at size {options.size}: {found.note}"
         return _rejected(reason, [{"kind": "unsupported", "rule": "other-size", "message": reason}])
-    if found.size != options.size:
-        return _rejected(f"it has no time that compares with others': {found.note}", [])
     write_atomic(folder / TIMELINE, json.dumps(found.timeline.as_data()))
     return {**found.as_dict(), "accepted": True, "stage": "measure"}
 
