@@ -15,8 +15,8 @@ from cuco.workload import load_workload
 
 FOUND = Measurement(
     us=10.0, device_us=9.0, host_us=11.0, per_rank_us=(10.0,), compute_us=6.0, communication_us=5.0,
-    floor=Floor(4.0, 3.0, 2.0), machine="m", ranks=4, lsa_team=4, size="full", params={"n": 8}, sliced=True, note="",
-    events=1, seconds=0.1,
+    floor=Floor(4.0, 3.0, 2.0), machine="m", ranks=4, lsa_team=4, size="full", params={"n": 8}, sliced=True,
+    note="", events=1, seconds=0.1,
 )  # fmt: skip
 OPTIONS = MeasureOptions(size="full")
 
