@@ -90,6 +90,8 @@ def test_the_summary_leaves_out_what_is_not_known() -> None:
         "rejected": {"compile": 3}, "skipped": {"duplicate": 1}, "fidelity": "modelled", "machine": "m",
         "run_dir": "r",
     }  # fmt: skip
-    lines = dict(summary_lines(nothing))
+    assert "cuco resume r" in dict(summary_lines(nothing))["status"]
+    lines = dict(summary_lines({**nothing, "ended": "the budget is used up"}))
+    assert lines["status"] == "host version kept"
     assert lines["best"] == "no candidate held" and "3 by compile" in lines["judged"]
     assert "speed-up" not in lines and "overlap" not in lines and lines["not judged"] == "1 duplicate"

@@ -169,6 +169,8 @@ def summary_lines(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
     rejected = ", ".join(f"{count} by {stage}" for stage, count in numbers["rejected"].items() if count)
     skipped = ", ".join(f"{count} {reason}" for reason, count in numbers["skipped"].items() if count)
     status = "improved" if numbers["status"] == IMPROVED else "host version kept"
+    if not numbers.get("ended"):
+        status = f"not finished; continue with: cuco resume {numbers['run_dir']}"
     pairs = [
         ("status", status),
         ("best", f"{numbers['best']}  {time_of('best_us')}" if numbers["best"] else "no candidate held"),
