@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from cuco.errors import RejectedError
-from cuco.testbed.build import Build, build_candidate
+from cuco.testbed.build import Build, build_candidate, build_runner
 from cuco.testbed.cache import Cache, digest
 from cuco.testbed.emulator import Job, Segment, StepPlan, run
 from cuco.testbed.findings import Finding
@@ -137,7 +137,8 @@ def slice_refusal(workload: Workload, source: Path, built: Build, setting: Setti
     shape = json.dumps(
         [setting.ranks, setting.lsa_team, sorted(params.items()), sorted(setting.extra.items())]
     )
-    key = digest(_FORMAT, built.key, setting.machine.name, shape)
+    runner = str(build_runner())  # its path is its content's hash
+    key = digest(_FORMAT, built.key, runner, setting.machine.name, shape)
 
     def prove(folder: Path) -> None:
         plain = build_candidate(source, variant="plain", include=workload.include_dirs)
