@@ -120,5 +120,11 @@ extern "C" __global__ void count_up(unsigned long long *state, const float *x, f
   if (threadIdx.x == 0) state[0] = state[0] + 1;
 }
 
+// The same counter through a pointer of unknown origin.
+extern "C" __global__ void count_far(unsigned long long *const *state, const float *x, float *y) {
+  y[threadIdx.x] = x[threadIdx.x];
+  if (threadIdx.x == 0) state[0][0] = state[0][0] + 1;
+}
+
 __device__ __noinline__ float helper(float x, int n) { return n > 3 ? helper(x * 0.5f, n - 1) : x; }
 extern "C" __global__ void with_call(float *y, int n) { y[threadIdx.x] = helper(y[threadIdx.x], n); }

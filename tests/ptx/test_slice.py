@@ -180,3 +180,16 @@ def test_counters_in_memory_are_state_and_stay(programs: tuple[Program, Program]
     assert [int(s[0]) for s in states] == [2**40 + 1] * 2
     info = next(k for k in programs[1].translation.kernels if k.name == "count_up")
     assert info.guards == ((8, False), (16, True))
+
+
+def test_counters_behind_pointers_in_memory_stay_too(programs: tuple[Program, Program]) -> None:
+    states: list[np.ndarray] = []
+
+    def make() -> list[object]:
+        states.append(np.array([7], np.uint64))
+        table = np.array([states[-1].ctypes.data], np.uint64)
+        states.append(table)
+        return [table, np.ones(32, np.float32), np.zeros(32, np.float32)]
+
+    _, sliced = both(programs, "count_far", make)
+    assert [int(s[0]) for s in states[::2]] == [8, 8] and "dropped" not in sliced.events

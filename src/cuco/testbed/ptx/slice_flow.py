@@ -178,13 +178,14 @@ class Flow:
     def _loaded(self, i: Instruction, name: str) -> Base:
         source = i.operands[1]
         access = access_of(i)
-        if access.space == "param" and isinstance(source, Addr) and isinstance(source.base, Sym):
-            if source.base.name not in self.params:
-                return UNKNOWN
+        if access.space == "param":
             if SIZES[access.kind] < 8:
                 return INT
+            where = self.address(i, source, "param")
+            if where.kind != "parameter" or where.offset is None or where.root not in self.params:
+                return UNKNOWN
             lane = self._lane(i, name) * SIZES[access.kind]
-            return Base("param", self.params[source.base.name] + source.offset + lane, 0)
+            return Base("param", self.params[str(where.root)] + where.offset + lane, 0)
         return INT if SIZES[access.kind] < 8 else UNKNOWN
 
     def _lane(self, i: Instruction, name: str) -> int:

@@ -70,6 +70,7 @@ class NeedAnalysis:
             tainted = self._taint()
             stores = [i for i in self._writers if self._is_plain_store(i, tainted)]
             for i in stores:
+                self.needs.checked.discard(id(i))
                 self._keep(i, "a store", reads(i))
             self._check_atomics(tainted)
             if not self._propagate() and not stores:
