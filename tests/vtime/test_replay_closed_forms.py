@@ -237,3 +237,13 @@ def test_unknown_words_are_refused() -> None:
     builder.host(0, "teleport")
     with pytest.raises(TraceError, match="teleport"):
         replay(builder.trace(), M)
+
+
+def test_host_memory_is_behind_pcie() -> None:
+    builder = Builder(1)
+    builder.launch(0, [[phase(remote=[[-1, 50e3, 0]])]])
+    builder.records.append(
+        {"set": [0, 0], "rank": 0, "kernel": "kernel", "grid": [1, 1, 1], "w": [], "r": []}
+    )
+    expected = LAUNCH + 50e3 / (M.memory.pcie_gbs * 1e3) + M.memory.latency_us
+    assert replay(builder.trace(), M).total_us == pytest.approx(expected)

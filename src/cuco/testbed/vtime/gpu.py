@@ -246,6 +246,13 @@ class CtaRun:
         gpu = self.gpu
         started: list[tuple[Transfer, int]] = []
         for peer, written, read in segment.remote:
+            if peer < 0:  # page-locked host memory
+                self._left += 1
+                memory = gpu.machine.memory
+                gpu.events.after(
+                    (written + read) / (memory.pcie_gbs * 1e3) + memory.latency_us, self._part_over
+                )
+                continue
             if written:
                 self._left += 1
                 started.append((gpu.network.send(gpu.rank, peer, written, on_sent=self._part_over), peer))

@@ -215,6 +215,8 @@ def _add(trace: Trace, record: dict[str, Any], shared: dict[int, int]) -> None:
         )
     elif "word" in record:
         trace.words[record["word"]] = Word(record["word"], record.get("rank", 0), record.get("name", ""))
+    elif "set" in record:
+        return  # read and write sets are no business of time
     elif "kernel" in record and "id" in record["kernel"]:
         _add_kernel(trace, record["kernel"])
     else:
