@@ -78,7 +78,7 @@ def test_verdict_is_a_function_of_the_seed() -> None:
         ("prepares_results", "wrong-result", "never written"),
         ("prints_pass", "wrong-result", "never written"),
         ("exits", "crash", "exit(0)"),
-        ("aborts", "crash", "cuco_launch"),
+        ("aborts", "crash", "abort() while rank"),
         ("throws", "crash", "threw: no"),
         ("returns_error", "crash", "returned 1005"),
         ("synchronises", None, "cudaDeviceSynchronize"),
@@ -89,11 +89,9 @@ def test_verdict_is_a_function_of_the_seed() -> None:
 def test_dishonest_candidates_are_rejected(name: str, kind: str | None, words: str) -> None:
     verdict = judge(name)
     assert not verdict.accepted
-    finding = verdict.findings[0]
-    assert kind is None or finding.kind == kind
-    assert words in finding.message
+    assert any((kind is None or f.kind == kind) and words in f.message for f in verdict.findings)
     if name == "late_write":
-        assert finding.kind in ("wrong-result", "late-write")
+        assert verdict.findings[0].kind in ("wrong-result", "late-write")
 
 
 def test_writing_past_the_end_is_found() -> None:

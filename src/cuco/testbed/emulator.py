@@ -161,7 +161,8 @@ class _Exchange:
         self._result = result
         self._runner = runner
         self._done: int | None = None
-        self._stage = ""
+        self._stages: dict[int, str] = {}
+        self._last = -1
 
     def take(self, kind: Message, payload: bytes) -> None:
         match kind:
@@ -178,13 +179,14 @@ class _Exchange:
                 array = np.frombuffer(payload[12:], dtype=buffer.dtype.numpy).reshape(buffer.shape)
                 self._result.outputs.setdefault((step, rank), {})[buffer.name] = array
             case Message.FINDING:
-                self._result.findings.append(_finding(payload))
+                self._result.findings.append(_finding(payload, self._job.kernels_library))
             case Message.COUNTER:
                 low, high = _words(payload, 2)
                 self._result.counters[payload[8:].decode()] = low | high << 32
             case Message.STAGE:
                 rank, step = _words(payload, 2)
-                self._stage = f"while rank {rank} was in {payload[8:].decode()} (step {step})"
+                self._stages[rank] = f"while rank {rank} was in {payload[8:].decode()} (step {step})"
+                self._last = rank
             case Message.DONE:
                 self._done = _words(payload, 1)[0]
             case Message.READY:
@@ -201,11 +203,19 @@ class _Exchange:
             raise _fault("the runner failed", result.log)
         elif not result.findings:
             how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
-            message = f"the candidate's process {how} {self._stage or 'before anything was called'}"
+            message = f"the candidate's process {how} {self._stage(self._last)}"
             result.findings.append(Finding("crash", "signal" if status < 0 else "exit", message))
-        elif self._stage:
-            last = result.findings[-1]
-            result.findings[-1] = dataclasses.replace(last, message=f"{last.message} {self._stage}")
+        result.findings = [self._placed(finding) for finding in result.findings]
+
+    def _stage(self, rank: int) -> str:
+        return self._stages.get(rank, "before anything of the candidate was called")
+
+    def _placed(self, finding: Finding) -> Finding:
+        """A crash of host code carries no place of its own: what its rank was in tells more than nothing."""
+        if finding.kind != "crash" or finding.file or "while rank" in finding.message:
+            return finding
+        rank = finding.rank if finding.rank >= 0 else self._last
+        return dataclasses.replace(finding, rank=rank, message=f"{finding.message} {self._stage(rank)}")
 
     def _send_inputs(self, step: int) -> None:
         assert self._job.supply is not None
@@ -229,10 +239,10 @@ def _words(payload: bytes, count: int) -> list[int]:
     return [int(word) for word in np.frombuffer(payload[: 4 * count], dtype="<u4")]
 
 
-def _finding(payload: bytes) -> Finding:
+def _finding(payload: bytes, kernels: Path) -> Finding:
     fields = payload.decode("utf-8", "replace").split("\0")[:-1]
     kind, rule, rank, cta, thread, file, line, buffer, message, library, offset = fields[:11]
-    if library and not file:
+    if library == str(kernels) and not file:
         file, line = _place_in(library, int(offset))
     return Finding(
         kind, rule, message, rank=int(rank), cta=int(cta), thread=int(thread), file=file,

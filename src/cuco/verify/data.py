@@ -43,6 +43,8 @@ class StepData:
     def suspects(self, step: int, rank: int, buffer: BufferInfo) -> list[tuple[str, Array]]:
         """What wrong data in this output could be, with words for it."""
         found: list[tuple[str, Array]] = []
+        for name, array in self.inputs(step)[rank].items():
+            found.append((f"the input '{name}' of rank {rank}", array))
         for earlier in range(step - 1, max(-1, step - 4), -1):
             if buffer.name in self.reference(earlier)[rank]:
                 found.append(
@@ -53,5 +55,6 @@ class StepData:
                 found.append((f"the result of rank {other}", self.reference(step)[other][buffer.name]))
         for other in range(self.ranks):
             for name, array in self.inputs(step)[other].items():
-                found.append((f"the input '{name}' of rank {other}", array))
+                if other != rank:
+                    found.append((f"the input '{name}' of rank {other}", array))
         return found

@@ -21,9 +21,9 @@ MOST_FINDINGS = 8
 _RULES = (
     ("poison", "never-written"),
     ("zero", "zeros"),
+    ("input", "input-copied"),
     ("earlier step", "stale-data"),
     ("of rank", "data-of-another-rank"),
-    ("input", "input-copied"),
 )
 
 

@@ -3,6 +3,7 @@
 
 #include "hash.h"
 #include "holder.h"
+#include "names.h"
 #include "settings_of.h"
 
 #include "../emulator/core/access_sets.h"
@@ -54,10 +55,10 @@ Finding from_core(const emu::Finding &finding) {
   result.file = finding.file;
   result.line = finding.line;
   result.buffer = finding.buffer;
-  result.message = finding.message;
+  result.message = readable(finding.message);
   result.object = finding.object;
   result.offset = finding.offset;
-  result.details = finding.details;
+  for (const std::string &detail : finding.details) result.details.push_back(readable(detail));
   return result;
 }
 
