@@ -247,3 +247,24 @@ def test_host_memory_is_behind_pcie() -> None:
     )
     expected = LAUNCH + 50e3 / (M.memory.pcie_gbs * 1e3) + M.memory.latency_us
     assert replay(builder.trace(), M).total_us == pytest.approx(expected)
+
+
+def test_tickets_block_only_the_cta_that_goes_on() -> None:
+    """Four CTAs in two waves count themselves; the one that came last in the run sends. Nobody else waits."""
+    builder = Builder(2)
+    builder.word(3, 0, "tickets")
+    builder.word(4, 1, "arrived")
+    ctas = []
+    for ticket in (3, 2, 1, 0):  # the first CTA drew the last ticket
+        pair = [[0, "wait", 3, "ge", ticket], [0, "add", 3, 1]]
+        phases = [phase(mma_bf16=1e9), phase(strands=[[0, 0, pair]])]
+        if ticket == 3:
+            phases.append(phase(remote=[[1, 37e4, 0]]))
+        ctas.append(phases)
+    builder.launch(0, ctas)
+    machine = M.override(values={"sm.count": 1, "sm.blocks": 2})
+    two_waves = LAUNCH + 2 * 2 * mma_us(1e9)
+    with_send = two_waves + M.sync.local_visible_us + M.sync.poll_us + 1 + M.nvlink.latency_us
+    # The sender keeps its slot until the others have counted themselves: they pass the other slot one by one.
+    total = replay(builder.trace(), machine).total_us
+    assert two_waves < total <= with_send + 1e-6

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cuco.testbed.vtime.machine import Machine
+from cuco.testbed.vtime.tickets import without_idle_tickets
 from cuco.testbed.vtime.trace import Launch, Phase, Strand, Trace, TraceError
 
 #: What a replay keeps: everything, the computation alone (C), or the communication alone (M).
@@ -135,8 +136,8 @@ class CostModel:
     def _compile(self, place: _Place, phases: tuple[int, ...]) -> tuple[Segment, ...]:
         segments: list[Segment] = []
         run: list[int] = []
-        for index in phases:
-            phase = self._trace.phases[index]
+        whole = without_idle_tickets([self._trace.phases[index] for index in phases])
+        for index, phase in zip(phases, whole, strict=True):
             if phase.plain:
                 if self._part != "communication":
                     run.append(index)
