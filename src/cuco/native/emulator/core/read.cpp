@@ -39,27 +39,71 @@ bool ordered(const Version& first, const Version& second) {
          first.writer.tick <= second.writer.tick;
 }
 
-// Additions commute: of n concurrent ones, a reader that sees k < n knows only of those that are among the first k in
-// every order. True if `which` may come after k others.
-bool may_be_late(const Word& word, size_t first, size_t which, size_t k) {
-  size_t others = 0;
-  for (size_t i = first; i < word.versions.size(); i++)
-    if (i != which && word.versions[i].add && !ordered(word.versions[which], word.versions[i])) others++;
-  return others >= k;
+// Brings Version::later up to date for the release sequence [first, total]: each addition is compared once with every
+// earlier one, however often the sequence is read.
+void count_later(Word& word, size_t first, size_t total) {
+  for (size_t j = first; j <= total; j++) {
+    const Version& later = word.versions[j];
+    if (later.serial <= word.counted) continue;
+    if (later.add)
+      for (size_t i = first; i < j; i++)
+        if (word.versions[i].add && ordered(word.versions[i], later)) word.versions[i].later++;
+  }
+  word.counted = std::max(word.counted, word.versions[total].serial);
 }
 
-// What the release sequence that ends with version `last` publishes.
-void collect(Thread* t, const Word& word, size_t last, EmuScope scope, Clock& clock) {
+size_t index_of(const Word& word, uint64_t serial) {
+  auto it = std::lower_bound(word.versions.begin(), word.versions.end(), serial,
+                             [](const Version& v, uint64_t s) { return v.serial < s; });
+  return static_cast<size_t>(it - word.versions.begin());
+}
+
+// How far a thread has learnt a word's versions without a gap, so that reading a long sequence one version at a time does
+// not look at all of it each time. What it heard with relaxed loads counts for relaxed loads only. Kept beside the newest
+// version it has seen, under keys that no address has.
+uint64_t& learnt_until(Thread* t, const Word& word, bool acquires) {
+  return t->more().seen[word.address | (acquires ? 1ull << 63 : 1ull << 62)];
+}
+
+// The release sequence around version `last`, where it is short enough for its additions to be compared.
+struct Sequence {
+  bool compare = false;    // there are later additions, and not too many in all
+  size_t adds_begin = 0, adds = 0, taken = 0;
+};
+
+Sequence sequence_of(Word& word, size_t last) {
+  Sequence s;
+  size_t first = last, total = last;
+  while (first > 0 && word.versions[first].rmw && last - first <= kMaxChain) first--;
+  while (total + 1 < word.versions.size() && word.versions[total + 1].add && total - first <= kMaxChain) total++;
+  if (total == last || total - first >= kMaxChain) return s;
+  s.compare = true;
+  s.adds_begin = first + (word.versions[first].rmw ? 0 : 1);
+  s.taken = last + 1 - s.adds_begin;
+  count_later(word, s.adds_begin, total);
+  for (size_t i = s.adds_begin; i <= total; i++) s.adds += word.versions[i].add;
+  return s;
+}
+
+// What the release sequence that ends with version `last` publishes. Additions commute: of n concurrent ones, a reader
+// that sees k < n knows only of those that are among the first k in every order; one is not if it may come after k others.
+void collect(Thread* t, Word& word, size_t last, EmuScope scope, bool acquires, Clock& clock) {
+  uint64_t& learnt = learnt_until(t, word, acquires);
+  const size_t known = index_of(word, learnt + 1);
   size_t first = last;
-  while (first > 0 && word.versions[first].rmw) first--;
-  size_t adds_begin = first + (word.versions[first].rmw ? 0 : 1), total = last;
-  while (total + 1 < word.versions.size() && word.versions[total + 1].add) total++;
-  const bool choose = total > last && total - first < kMaxChain;
+  while (first > known && word.versions[first].rmw) first--;
+  const Sequence s = sequence_of(word, last);
+  bool gap = false;
   for (size_t i = first; i <= last; i++) {
     const Version& version = word.versions[i];
-    if (!version.stamp || !in_scope(t, version, scope) || happens_before(version.stamp.event, t)) continue;
-    if (choose && version.add && may_be_late(word, adds_begin, i, last + 1 - adds_begin)) continue;
-    version.stamp.join_into(clock);
+    if (version.stamp) {
+      const bool late = s.compare && version.add && s.adds - 1 - version.later >= s.taken;
+      if (late || !in_scope(t, version, scope)) gap = true;
+      else if (!happens_before(version.stamp.event, t)) version.stamp.join_into(clock);
+    } else if (version.writer && !happens_before(version.writer, t)) {
+      gap = true;
+    }
+    if (!gap) learnt = std::max(learnt, version.serial);
   }
 }
 
@@ -69,18 +113,15 @@ uint64_t value_of(const Word& word, const Version& version) {
   return value;
 }
 
-size_t index_of(const Word& word, uint64_t serial) {
-  auto it = std::lower_bound(word.versions.begin(), word.versions.end(), serial,
-                             [](const Version& v, uint64_t s) { return v.serial < s; });
-  return static_cast<size_t>(it - word.versions.begin());
-}
-
 // Whether the version tells the thread of a write that it did not know of. A count depends on every addition in it, not
 // only on the last one: which came last is chance.
 bool depends(Thread* t, const Word& word, size_t index) {
   if (!happens_before(word.versions[index].writer, t)) return true;
-  for (size_t steps = 0; index > 1 && word.versions[index].add && steps < kMaxChain; steps++)
+  const uint64_t learnt = learnt_until(t, word, true);
+  for (size_t steps = 0; index > 1 && word.versions[index].add && steps < kMaxChain; steps++) {
+    if (word.versions[index - 1].serial <= learnt) return false;
     if (!happens_before(word.versions[--index].writer, t)) return true;
+  }
   return false;
 }
 
@@ -119,7 +160,7 @@ void took(Thread* t, Word& word, const Version& version, EmuOrder order, EmuScop
   const bool acquires = internal || order == EMU_ACQUIRE || order == EMU_ACQ_REL || order == EMU_SC;
   if (!fresh && !acquires) return;
   Clock clock;
-  collect(t, word, index_of(word, version.serial), internal ? EMU_SYS : acquires ? scope : EMU_SYS, clock);
+  collect(t, word, index_of(word, version.serial), internal ? EMU_SYS : acquires ? scope : EMU_SYS, acquires, clock);
   if (clock.empty()) return;
   if (acquires) learn(t, clock);
   else t->more().relaxed.join(clock);
