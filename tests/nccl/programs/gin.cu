@@ -129,9 +129,9 @@ __global__ void contexts(ncclDevComm comm, ncclWindow_t send, ncclWindow_t recv)
   ncclGin gin(comm, blockIdx.x, NCCL_GIN_RESOURCE_SHARING_CTA);
   const int next = (comm.rank + 1) % comm.nRanks;
   const size_t part = kBlock / 4 * sizeof(int);
-  gin.put(ncclTeamWorld(comm), next, recv, blockIdx.x * part, send, blockIdx.x * part, part, ncclGin_StrongSignalInc{3},
+  gin.put(ncclTeamWorld(comm), next, recv, blockIdx.x * part, send, blockIdx.x * part, part, ncclGin_StrongSignalInc{4},
           ncclGin_None{}, ncclCoopCta());
-  gin.waitSignal(ncclCoopCta(), 3, 1);
+  gin.waitSignal(ncclCoopCta(), 4, 1);
   gin.flush(ncclCoopCta());
 }
 
@@ -170,7 +170,7 @@ extern "C" int rank_main(int rank, int ranks, ncclUniqueId id) {
   int* result = device_array(std::vector<int>(8, -1));
   Devices d;
   d.reqs.ginConnectionType = NCCL_GIN_CONNECTION_FULL;
-  d.reqs.ginSignalCount = 4;
+  d.reqs.ginSignalCount = 5;
   d.reqs.ginCounterCount = 2;
   d.open(w);
   CHECK(d.comm.ginContextCount == 4 && d.comm.rank == rank && d.comm.nRanks == ranks, "device communicator");

@@ -176,16 +176,16 @@ void Nic::make(Operation& op, Move move) {
   made_progress();
 }
 
-// Lazy: local completion of anything before arrival of anything, and the newest operation first, since the contract
-// lets later puts overtake earlier ones. Eager: in order. Random: any operation that is due, or any at all when nothing
-// else in the run can go on, and any of its moves.
+// Lazy: local completion of anything before arrival of anything, then the newest operation first, data and signal, since
+// the contract lets later puts overtake earlier ones. Eager: in order. Random: any operation that is due, or any at all
+// when nothing else in the run can go on, and any of its moves.
 Operation* Nic::choose_operation(bool stuck, Move* move) {
   const size_t n = open_.size();
   if (delivery() == Delivery::lazy) {
-    for (Move wanted : {Move::read, Move::complete, Move::write, Move::signal})
+    for (bool local : {true, false})
       for (size_t k = n; k-- > 0;)
         for (Move possible : moves(*open_[k]))
-          if (possible == wanted) return *move = wanted, open_[k].get();
+          if ((possible == Move::read || possible == Move::complete) == local) return *move = possible, open_[k].get();
     return nullptr;
   }
   const size_t first = delivery() == Delivery::random ? choose(n) : 0;
