@@ -121,7 +121,8 @@ class Workload:
     def check_ranks(self, ranks: int, params: Params) -> None:
         """UsageError unless the workload allows this many ranks with these parameters."""
         if ranks < 2:
-            raise UsageError(f"{ranks} {'rank is' if ranks == 1 else 'ranks are'} too few", fix="Give at least 2.")
+            count = "1 rank is" if ranks == 1 else f"{ranks} ranks are"
+            raise UsageError(f"{count} too few", fix="Give at least 2.")
         if not self.allows(ranks, params):
             raise UsageError(
                 f"workload '{self.name}' does not allow {ranks} ranks",
