@@ -235,8 +235,7 @@ class NeedAnalysis:
         if store.name != "st" or store.type[:1] not in ("u", "s", "b") or access_of(store).lanes != 1:
             return False
         target = store.operands[0]
-        if any(name in tainted for name in self._address_registers(store)):
-            return False
+        known = not any(name in tainted for name in self._address_registers(store))
         todo, seen = [n for n in reads(store) if n in tainted], set[str]()
         while todo:
             name = todo.pop()
@@ -246,6 +245,8 @@ class NeedAnalysis:
             for i in self.flow.defs.get(name, []):
                 if i.name == "ld":
                     if i.operands[1] != target or space_of(i) != space_of(store):
+                        return False
+                    if not known and id(i) not in self.needs.kept:  # a load that stays has its address
                         return False
                 elif _kind(i) != "pure" or _is_floating(i):
                     return False
