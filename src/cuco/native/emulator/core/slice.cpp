@@ -6,23 +6,62 @@
 #include "slice.h"
 
 #include <cstring>
+#include <map>
 #include <set>
-#include <unordered_set>
+#include <vector>
 
 namespace cuco::emu {
 namespace {
 
 // Allocations (by serial) into which a sliced kernel's stores were dropped, or whose data the run was not given.
 std::set<uint64_t> hollow;
-// Single dropped stores, as blocks of 256 bytes: data and flags of one allocation can be told apart.
+// Single dropped stores, as a bit per 256 bytes of an allocation: data and flags of one allocation can be told apart.
 constexpr int kBlockShift = 8;
-std::unordered_set<uint64_t> dropped_blocks;
-uint64_t last_dropped = 0;
+struct Dropped {
+  uint64_t start = 0;
+  std::vector<uint64_t> bits;
+  bool test(uint64_t address) const {
+    const uint64_t block = (address - start) >> kBlockShift;
+    return block / 64 < bits.size() && (bits[block / 64] >> block % 64 & 1);
+  }
+  void set(uint64_t address) {
+    const uint64_t block = (address - start) >> kBlockShift;
+    bits[block / 64] |= uint64_t{1} << block % 64;
+  }
+};
+std::map<uint64_t, Dropped> dropped;   // by serial
+
+// Copies to peers store to few allocations, each through one linear alias: what was found out about an address holds for
+// its neighbours. lo, hi: addresses as the kernel uses them; + delta: in the arena.
+struct Span {
+  uint64_t lo = 1, hi = 0, delta = 0;
+  int rank = -1;
+  Dropped* dropped = nullptr;
+};
+constexpr size_t kSpans = 64;
+Span spans[kSpans];
 
 bool is_hollow(uint64_t address) {
-  if (dropped_blocks.count(memory().canonical(address) >> kBlockShift)) return true;
-  const Allocation* a = hollow.empty() ? nullptr : memory().find(address);
-  return a && hollow.count(a->serial);
+  const Allocation* a = hollow.empty() && dropped.empty() ? nullptr : memory().find(address);
+  if (!a) return false;
+  const auto it = dropped.find(a->serial);
+  return hollow.count(a->serial) || (it != dropped.end() && it->second.test(memory().canonical(address)));
+}
+
+// Everything about the allocation behind an address that has passed emu_remote's check; hi 0 if its alias is not linear.
+Span survey(uint64_t address) {
+  const uint64_t canonical = memory().canonical(address);
+  const Allocation* a = memory().find(canonical);
+  if (!a || !a->bytes) return {};
+  Dropped& d = dropped[a->serial];
+  if (d.bits.empty()) {
+    d.start = a->address;
+    d.bits.resize((a->bytes >> kBlockShift) / 64 + 1);
+  }
+  d.set(canonical);
+  const uint64_t delta = canonical - address, first = a->address - delta, last = first + a->bytes - 1;
+  if (memory().canonical(first) != a->address || memory().canonical(last) != a->address + a->bytes - 1) return {};
+  return {first, first + a->bytes, delta, Memory::in_pinned(canonical) ? -1 : memory().rank_of(canonical), &d};
 }
 
 }  // namespace
@@ -60,12 +99,20 @@ void mark_unfilled(uint64_t address) {
 using namespace cuco::emu;
 
 extern "C" void emu_dropped_store(EmuThread* self, uint64_t address, uint32_t size, uint32_t site) {
-  if (address - self->block->arena_lo >= self->block->arena_hi - self->block->arena_lo)
+  const EmuBlock& view = *self->block;
+  const bool own = address - view.arena_lo < view.arena_hi - view.arena_lo;
+  Span& span = spans[(address >> 24) % kSpans];
+  if (address - span.lo < span.hi - span.lo && address + size <= span.hi) {
+    span.dropped->set(address + span.delta);
+    Block& block = thread_of(self)->cta();
+    if (!own && span.rank != block.grid->launch.rank) block.phases.remote(block, span.rank, size, true);
+    return;
+  }
+  if (!own) {
+    if (Memory::in_shared(address) || Memory::in_stack(address)) return;
     emu_remote(self, address, size, EMU_WRITE, site);
-  const uint64_t block = memory().canonical(address) >> kBlockShift;
-  if (block == last_dropped) return;
-  last_dropped = block;
-  dropped_blocks.insert(block);
+  }
+  span = survey(address);
 }
 
 extern "C" void emu_control_read(EmuThread* self, uint64_t address, uint32_t, uint32_t spoiled, uint32_t site) {
