@@ -62,6 +62,11 @@ def typed(kinds: list[str]) -> list[tuple[Case, Fn]]:
         add("min.TYPE d, a, b;", 2, min)
         add("max.TYPE d, a, b;", 2, max)
         add("sad.TYPE d, a, b, c;", 3, lambda a, b, c: c + abs(a - b))
+        # Immediates take the operation's type: 64-bit ones are as wide as the registers.
+        most = 2 ** (bits - 1) - 1
+        add(f"mul.hi.TYPE d, a, {most};", 1, lambda a, n=bits, most=most: (a * most) >> n)
+        add(f"min.TYPE d, a, {most // 3};", 1, lambda a, most=most: min(a, most // 3))
+        add("max.TYPE d, 5, a;", 1, lambda a: max(a, 5))
         if k[0] == "s":
             add("abs.TYPE d, a;", 1, abs)
             add("neg.TYPE d, a;", 1, lambda a: -a)

@@ -210,9 +210,9 @@ def _integer(value: int, kind: str) -> str:
     masked = value & ((1 << (8 * size)) - 1)
     if size == 16:
         return f"u128({value if value >= 0 else f'-{-value}ll'})"
-    literal = f"0x{masked:x}ull" if size == 8 else f"0x{masked:x}u"
+    literal = f"0x{masked:x}ul" if size == 8 else f"0x{masked:x}u"
     if masked < 10:
-        literal = f"{masked}{'ull' if size == 8 else 'u'}"
+        literal = f"{masked}{'ul' if size == 8 else 'u'}"
     return literal if CTYPES[kind] in ("uint32_t", "uint64_t") else f"{CTYPES[kind]}({literal})"
 
 
