@@ -72,7 +72,9 @@ def test_trace_follows_its_schema(program: Path, tmp_path: Path) -> None:
     n = sum(1 + t % 3 + rank + step % 2 for rank in range(4) for step in range(12) for t in range(64)) * 8
     waits = 4 * 12 * 8 * 4 + 4 * 12 * 8
     assert work == 3 * n + waits
-    written = sum(r[1] for rows in trace.ctas.values() for row in rows for i in row for r in trace.phases[i].remote)
+    written = sum(
+        r[1] for rows in trace.ctas.values() for row in rows for i in row for r in trace.phases[i].remote
+    )
     assert written == 4 * 8 * 12 * (64 * 4 + 3 * 4 + 3 * 4)
     kinds = {e[1] for p in trace.phases for s in p.strands for e in s.events}
     assert kinds == {"st", "add", "wait"}
@@ -84,7 +86,11 @@ def test_printf_formats_on_the_host(program: Path) -> None:
 
 def test_findings_are_json(program: Path) -> None:
     finding = json.loads(run(program, "fault-null").splitlines()[-1])
-    assert finding["kind"] == "out-of-bounds" and finding["object"].endswith("core_tests") and finding["offset"] > 0
+    assert (
+        finding["kind"] == "out-of-bounds"
+        and finding["object"].endswith("core_tests")
+        and finding["offset"] > 0
+    )
 
 
 @pytest.mark.slow

@@ -16,7 +16,8 @@ NOT_FOR_LINUX = {"ncclGinInboxA2ACreateRequirement", "ncclGinOutboxCreateRequire
 
 
 def declared() -> set[str]:
-    """Functions of nccl.h and nccl_device/host.h, by a reading that keeps to lines that begin a declaration."""
+    """Functions of nccl.h and nccl_device/host.h, by a reading that keeps to lines that begin a
+    declaration."""
     found: set[str] = set()
     for name in ("nccl.h", "nccl_device/host.h"):
         text = (find_toolchain().nccl_include / name).read_text()

@@ -43,7 +43,11 @@ def test_parts_that_need_no_runner(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("CUCO_SIZE(ncclDevComm, 248)", "CUCO_SIZE(ncclDevComm, 240)", "size of ncclDevComm in NCCL 2."),
-        ("CUCO_AT(ncclWindow_vidmem, stride4G, 24)", "CUCO_AT(ncclWindow_vidmem, stride4G, 28)", "stride4G in NCCL 2."),
+        (
+            "CUCO_AT(ncclWindow_vidmem, stride4G, 24)",
+            "CUCO_AT(ncclWindow_vidmem, stride4G, 28)",
+            "stride4G in NCCL 2.",
+        ),
         ("GFD_VERSION == 2", "GFD_VERSION == 3", "descriptor version in NCCL 2."),
     ],
 )

@@ -1,4 +1,5 @@
-"""GEMM and all-gather: rank r computes rows [r m / R, (r + 1) m / R) of A B^T; every rank ends with all of them."""
+"""GEMM and all-gather: rank r computes rows [r m / R, (r + 1) m / R) of A B^T; every rank ends with all of
+them."""
 
 import ml_dtypes
 import numpy as np

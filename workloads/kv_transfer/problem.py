@@ -1,4 +1,5 @@
-"""Key-value transfer: K = X Wk^T and V = X Wv^T on the prefill rank 0, copies of both on the decode rank 1."""
+"""Key-value transfer: K = X Wk^T and V = X Wv^T on the prefill rank 0, copies of both on the decode rank
+1."""
 
 import ml_dtypes
 import numpy as np

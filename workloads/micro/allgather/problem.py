@@ -14,4 +14,9 @@ def reference(all_inputs, params):
 
 def work(params, rank):
     moved = 4 * params["n"] * (params["ranks"] - 1)
-    return {"flops": {}, "bytes_out": moved, "bytes_in": moved, "hbm_bytes": 4 * params["n"] * (params["ranks"] + 1)}
+    return {
+        "flops": {},
+        "bytes_out": moved,
+        "bytes_in": moved,
+        "hbm_bytes": 4 * params["n"] * (params["ranks"] + 1),
+    }

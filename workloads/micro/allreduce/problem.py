@@ -13,7 +13,8 @@ def reference(all_inputs, params):
 
 
 def work(params, rank):
-    # With everybody's data needed everywhere, a rank sends at least its share twice: reduce-scatter and all-gather.
+    # With everybody's data needed everywhere, a rank sends at least its share twice: reduce-scatter and
+    # all-gather.
     ranks = params["ranks"]
     moved = 2 * 4 * params["n"] * (ranks - 1) / ranks
     return {
