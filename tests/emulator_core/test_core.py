@@ -15,9 +15,9 @@ HERE = Path(__file__).resolve().parent
 SEEDS = range(8)
 POLICIES = {"one_at_a_time": 0, "newest": 1, "oldest": 2}
 SEEDLESS = (
-    "barriers", "named-barriers", "warps", "diverged-warp", "barrier-counts", "exits", "idle-waits", "deadlock", "memory",
-    "fault-null", "fault-wild", "fault-divide", "fault-stack", "fault-host", "fault-shared", "fault-strong", "fits",
-    "does-not-fit", "copies", "bulk-stores", "order",
+    "barriers", "named-barriers", "warps", "diverged-warp", "barrier-counts", "exits", "idle-waits",
+    "deadlock", "memory", "fault-null", "fault-wild", "fault-divide", "fault-stack", "fault-host",
+    "fault-shared", "fault-strong", "fits", "does-not-fit", "copies", "bulk-stores", "order",
 )  # fmt: skip
 
 

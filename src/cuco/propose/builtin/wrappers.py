@@ -62,8 +62,8 @@ def wrappers(kernel: KernelText, edges: Sequence[EdgeConfig]) -> str:
     """The body as a device function and one wrapper per edge."""
     bounds = f" {kernel.bounds}" if kernel.bounds else ""
     text = (
-        f"\n// The body of {kernel.name}, for launches that an exchange overlaps; cuco_cta, cuco_grid stand for"
-        f" blockIdx and gridDim.\n"
+        f"\n// The body of {kernel.name}, for launches that an exchange overlaps;"
+        f" cuco_cta and cuco_grid stand for blockIdx and gridDim.\n"
         f"static __device__ __forceinline__ void {kernel.name}_body("
         f"{_list(kernel.declarations, 'const dim3 cuco_cta', 'const dim3 cuco_grid')}) {kernel.body}\n"
     )
