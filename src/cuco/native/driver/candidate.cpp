@@ -95,7 +95,7 @@ void *Candidate::allocate(const cuco_ctx *ctx, size_t bytes, size_t align) {
   context->allocations.push_back(memory);
   if (context->owner->job_.data) {
     cudaMemset(memory, kStagingPoison, padded);
-    cudaStreamSynchronize(cudaStreamPerThread);   // the candidate's own streams must not overtake the poison
+    cudaStreamSynchronize(nullptr);   // the stream of cudaMemset here; the candidate's own must not overtake the poison
   }
   uintptr_t at = reinterpret_cast<uintptr_t>(memory);
   if (align > 4096) at = (at + align - 1) & ~(uintptr_t(align) - 1);
