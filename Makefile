@@ -30,7 +30,7 @@ taste:
 	@PYTHONPATH=src $(PYTHON) -m cuco.testbed.taste
 
 demo: venv
-	$(BIN)/cuco optimize workloads/gemm_allgather --testbed emulator --size dev
+	$(BIN)/cuco optimize workloads/gemm_allgather --testbed emulator --size dev --generations 3
 
 test: venv
 	$(BIN)/python -m pytest -m "not slow"
