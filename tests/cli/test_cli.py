@@ -38,7 +38,7 @@ def one_line(text: str) -> str:
         (["verify"], 2, "Missing argument 'WORKLOAD'"),
         (["optimize", "x", "--effort", "huge"], 2, "'--effort'"),
         (["optimize", "no_such_workload"], 2, "no workload 'no_such_workload'"),
-        (["optimize", "micro/ring_shift", "--ranks", "1"], 2, "ranks"),
+        (["optimize", "micro/ring_shift", "--ranks", "1"], 2, "1 rank is too few"),
         (["optimize", "micro/ring_shift", "--ranks", "4", "--lsa-team", "3"], 2, "does not divide"),
         (["optimize", "micro/ring_shift", "--size", "gigantic"], 2, "gigantic"),
         (["optimize", "micro/ring_shift", "--generations", "0"], 2, "generations"),

