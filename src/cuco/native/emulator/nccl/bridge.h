@@ -74,7 +74,9 @@ void unmap_alias(char* alias, size_t bytes);
 char* canonical(const void* address);
 
 // ---- words
-enum class WordUse { protocol, signal, counter, barrier };  // protocol: NCCL's own, every access acquires and releases
+// plain: ordered by what the device code's instructions say. protocol: NCCL relies on it even where its loads are relaxed,
+// so every access acquires and releases.
+enum class WordUse { plain, protocol };
 void name_words(const void* base, size_t count, size_t word_bytes, WordUse use,
                 const std::function<std::string(size_t)>& name);
 // Memory of NCCL's own protocols that is not made of words: descriptors.

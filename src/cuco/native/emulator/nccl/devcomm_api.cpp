@@ -65,7 +65,7 @@ void name_inboxes(char* buffer, const ncclLsaBarrierHandle& handle, int team, co
   if (count == 0) return;
   auto* state = reinterpret_cast<uint32_t*>(buffer + static_cast<size_t>(handle.bufHandle) * 128);
   name_words(state + 3 * count, static_cast<size_t>(count) * static_cast<size_t>(team), sizeof(uint32_t),
-             WordUse::barrier, [team, what](size_t i) {
+             WordUse::plain, [team, what](size_t i) {
                const size_t ranks = static_cast<size_t>(team);
                return std::string(what) + " " + std::to_string(i / ranks) + " inbox from LSA rank " +
                       std::to_string(i % ranks);

@@ -61,13 +61,14 @@ void fill_context(GinDomain& domain, int rank, int index, ncclGinProxyGpuCtx_t& 
       return of_context(std::string(what) + " rank " + std::to_string(peer), index);
     };
   };
-  name_words(context.pis, slots, sizeof(uint32_t), WordUse::protocol, peer_name("GIN requests posted to"));
+  // Only completions and descriptors order memory. Posters that draw positions from one index learn nothing of each other.
+  name_words(context.pis, slots, sizeof(uint32_t), WordUse::plain, peer_name("GIN requests posted to"));
   name_words(context.cis, slots, sizeof(uint32_t), WordUse::protocol, peer_name("GIN requests completed to"));
-  name_words(context.lastIssuedGet, slots, sizeof(uint32_t), WordUse::protocol, peer_name("GIN gets issued from"));
-  name_words(context.lastVisibleGet, slots, sizeof(uint32_t), WordUse::protocol, peer_name("GIN gets visible from"));
-  name_words(context.counters, static_cast<size_t>(domain.counters), sizeof(uint64_t), WordUse::counter,
+  name_words(context.lastIssuedGet, slots, sizeof(uint32_t), WordUse::plain, peer_name("GIN gets issued from"));
+  name_words(context.lastVisibleGet, slots, sizeof(uint32_t), WordUse::plain, peer_name("GIN gets visible from"));
+  name_words(context.counters, static_cast<size_t>(domain.counters), sizeof(uint64_t), WordUse::plain,
              [index](size_t id) { return of_context("counter " + std::to_string(id), index); });
-  name_words(context.signals, static_cast<size_t>(domain.signals), sizeof(uint64_t), WordUse::signal,
+  name_words(context.signals, static_cast<size_t>(domain.signals), sizeof(uint64_t), WordUse::plain,
              [&domain, index](size_t id) { return of_context(domain.signal_names[id], index); });
 }
 
