@@ -12,6 +12,7 @@
 namespace cuco::emu {
 namespace {
 
+constexpr uint64_t kSlowRounds = 256;   // how long a slow CTA waits on average while others go on
 constexpr size_t kHostStack = 8ull << 20;
 constexpr uint64_t kCyclesPerRound = 1000;
 constexpr uint64_t kIdleRounds = 48;        // each doubles the clock's jump, so every timeout passes
@@ -91,6 +92,8 @@ void gather(Scheduler::Impl& state) {
   for (size_t i = 0; i < state.actors.size(); i++)
     if (!s.held(state.actors[i]->rank()) && state.actors[i]->ready()) round.push_back({.actor = state.actors[i]});
   std::erase_if(state.queue, [&](Block* block) {
+    // Slow ones come back by themselves, too: an actor may be busy for ever with what one of them has half written.
+    if (block->slow && s.random().below(kSlowRounds) == 0) block->slow = false;
     if (block->slow || s.held(block->grid->launch.rank)) return false;
     round.push_back({.block = block});
     return true;

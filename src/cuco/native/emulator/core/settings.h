@@ -45,7 +45,7 @@ struct Settings {
   uint8_t poison = 0xAB;          // fresh device and shared memory
   std::string trace;              // path of the trace to write, "" for none
   bool sliced = false;            // kernels are timing slices; goes into the trace's header
-  uint32_t slow_ctas = 0;         // percent: how often a CTA that could run waits until nothing else can
+  uint32_t slow_ctas = 0;         // percent: how often a CTA that could run waits for long, or until nothing else can
   bool access_sets = false;       // hooks variant: trace which bytes every CTA reads and writes (access_sets.h)
   int lsa_team = 1;               // goes into the trace's header
 };
