@@ -48,7 +48,7 @@ class Nic : public NetworkActor {
   std::string describe() override;
 
  protected:
-  bool has_work() override { return !open_.empty() || posted(); }
+  bool has_work() override { return !open_.empty() || posted() || misused(); }
   bool due() override {
     return posted() || std::any_of(open_.begin(), open_.end(), [](const auto& op) {
              return reached(op->round) && !moves(*op).empty();
@@ -63,6 +63,10 @@ class Nic : public NetworkActor {
   };
 
   bool posted() const;
+  bool misused() const {
+    return std::any_of(attachments_.begin(), attachments_.end(),
+                       [](const Attachment& a) { return spare_slot_used(*a.domain, a.rank); });
+  }
   void intake();
   void accept(std::unique_ptr<Operation> op);
   Operation* choose_operation(bool stuck, Move* move);

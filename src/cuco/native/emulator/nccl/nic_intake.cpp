@@ -172,6 +172,13 @@ std::unique_ptr<Operation> take_request(GinQueue& queue) {
   return op;
 }
 
+bool spare_slot_used(const GinDomain& domain, int rank) {
+  for (int c = 0; c <= domain.contexts; c++)
+    for (int slot = c == domain.contexts ? 0 : domain.slots(); slot < domain.slots() + GinDomain::kSpareSlots; slot++)
+      if (domain.context(rank, c).pis[slot] != 0) return true;
+  return false;
+}
+
 void check_spare_slots(const GinDomain& domain, int rank) {
   const int host = domain.clique->hosts[static_cast<size_t>(rank)];
   for (int c = 0; c <= domain.contexts; c++) {

@@ -8,7 +8,8 @@ namespace cuco::nccl {
 // The next complete descriptor of a queue as an operation, null when there is none. Clears the slot.
 std::unique_ptr<Operation> take_request(GinQueue& queue);
 
-// Stops the run when a slot or context that does not exist was used.
+// Whether a slot or context that does not exist was used; the other one stops the run then.
+bool spare_slot_used(const GinDomain& domain, int rank);
 void check_spare_slots(const GinDomain& domain, int rank);
 
 // The word that the operation's signal adds to.
