@@ -8,7 +8,14 @@ import pytest
 SEEDS = range(5)
 
 # bug -> words of the finding; empty: wrong values are the evidence
-VALUES = {1: "no wait", 2: "source reused", 3: "flush is no arrival", 4: "weak signal", 5: "other context", 6: "no barrier"}
+VALUES = {
+    1: "no wait",
+    2: "source reused",
+    3: "flush is no arrival",
+    4: "weak signal",
+    5: "other context",
+    6: "no barrier",
+}
 FINDINGS = {
     7: ("deadlock", ["signal 0 of context 0", "bugs.cu"]),
     8: ("out-of-bounds", ["put of rank", "context 0", "destination [4096, 6144)", "outside"]),
@@ -42,7 +49,9 @@ def test_wrong_values_on_every_seed(bug: int) -> None:
     for delivery in ("lazy", "random"):
         for seed in SEEDS:
             ran = harness.run(built, 4, lsa_team=2, seed=seed, delivery=delivery)
-            assert not ran.passed and "WRONG VALUES" in ran.output, f"{VALUES[bug]}: {delivery} {seed}: {ran.output}"
+            assert not ran.passed and "WRONG VALUES" in ran.output, (
+                f"{VALUES[bug]}: {delivery} {seed}: {ran.output}"
+            )
 
 
 @pytest.mark.slow
