@@ -102,7 +102,20 @@ class Proposal:
 
 
 class ProposalRefused(Exception):
-    """The proposer cannot write this design; the message is one sentence. Not a failure of the run."""
+    """The proposer cannot write this design: one sentence, with the ``line`` of the user's source that it is
+    about, and what would help (``fix``). Not a failure of the run."""
+
+    def __init__(self, reason: str, *, line: int | None = None, fix: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.line, self.fix = reason, line, fix
+
+    @property
+    def message(self) -> str:
+        """The reason with its line, without what would help."""
+        return self.reason if self.line is None else f"line {self.line}: {self.reason}"
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.fix}" if self.fix else self.message
 
 
 @runtime_checkable

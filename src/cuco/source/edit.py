@@ -174,7 +174,7 @@ class SourceFile:
         last = 0
         for child in self.reading.unit.top:
             if child.kind == "INCLUSION_DIRECTIVE" and child.file == self.main:
-                last = max(last, self._line_end(child.expansion[1]))
+                last = max(last, self.line_end(child.expansion[1]))
         return last
 
     def before(self, function: FunctionSpan | str) -> int:
@@ -185,7 +185,7 @@ class SourceFile:
     def after(self, function: FunctionSpan | str) -> int:
         """The line after a function."""
         found = self.function(function) if isinstance(function, str) else function
-        return self._line_end(found.span.end)
+        return self.line_end(found.span.end)
 
     def line_start(self, offset: int) -> int:
         data = self.reading.unit.bytes_of(self.main)
@@ -207,7 +207,8 @@ class SourceFile:
         }
         return sorted(span for span in spans if self.reading.unit.slice(found.file, *span) == name)
 
-    def _line_end(self, offset: int) -> int:
+    def line_end(self, offset: int) -> int:
+        """Where the line after ``offset`` begins, or the end of the text."""
         data = self.reading.unit.bytes_of(self.main)
         end = data.find(b"\n", offset)
         return len(data) if end < 0 else end + 1

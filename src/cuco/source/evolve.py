@@ -11,13 +11,29 @@ only in comments; one inside a string or a raw string is text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cuco.errors import UsageError
 
 START, END = "EVOLVE-BLOCK-START", "EVOLVE-BLOCK-END"
+#: What begins a comment, a string or a character.
+_OPENING = re.compile(r"//|/\*|\"|'")
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A marker line: ``kind`` is START or END, ``name`` "" where none is given. Characters [start, end) are
+    the whole line, newline included; ``word_end`` is where the kind's word ends."""
+
+    kind: str
+    name: str
+    start: int
+    end: int
+    word_end: int
+    line: int
 
 
 @dataclass(frozen=True)
@@ -130,8 +146,9 @@ def parse(text: str) -> Document:
     names: set[str] = set()
     at, line = 0, 1
     opened: tuple[str, int] | None = None
-    for kind, name, start, end, marker_line in _markers(text):
-        if kind == START:
+    for marker in markers(text):
+        name, start, end, marker_line = marker.name, marker.start, marker.end, marker.line
+        if marker.kind == START:
             if opened is not None:
                 raise UsageError(
                     f"line {marker_line}: {START} inside the block that starts at line {opened[1]}",
@@ -181,11 +198,10 @@ def annotate(text: str, regions: Iterable[tuple[int, int, str]]) -> str:
 
 def strip(text: str) -> str:
     """The text without its marker lines."""
-    cuts = [(start, end) for _, _, start, end, _ in _markers(text)]
     kept, at = [], 0
-    for start, end in cuts:
-        kept.append(text[at:start])
-        at = end
+    for marker in markers(text):
+        kept.append(text[at : marker.start])
+        at = marker.end
     return "".join([*kept, text[at:]])
 
 
@@ -208,8 +224,8 @@ def _indent(lines: Sequence[str]) -> str:
     return ""
 
 
-def _markers(text: str) -> Iterable[tuple[str, str, int, int, int]]:
-    """Marker lines: kind, name, start and end of the line (newline included), line number."""
+def markers(text: str) -> Iterator[Marker]:
+    """The marker lines in order. UsageError, with the line, for one that does not stand alone."""
     for start, end in comments(text):
         words = text[start:end].strip("/* \t\r\n").split()
         if not words or words[0] not in (START, END):
@@ -222,26 +238,27 @@ def _markers(text: str) -> Iterable[tuple[str, str, int, int, int]]:
             raise UsageError(f"line {number}: {words[0]} must stand alone on its line")
         if len(words) > 2:
             raise UsageError(f"line {number}: {words[0]} takes one name, not {' '.join(words[1:])!r}")
-        yield words[0], words[1] if len(words) == 2 else "", first, last, number
+        word_end = text.index(words[0], start) + len(words[0])
+        yield Marker(words[0], words[1] if len(words) == 2 else "", first, last, word_end, number)
 
 
 def comments(text: str) -> Iterable[tuple[int, int]]:
     """The comments of C++ source, by position; strings, characters and raw strings are passed over."""
     at, size = 0, len(text)
-    while at < size:
-        letter = text[at]
-        if text.startswith("//", at):
+    while (found := _OPENING.search(text, at)) is not None:
+        at, opening = found.start(), found.group()
+        if opening == "//":
             end = _line_comment_end(text, at)
             yield at, end
             at = end
-        elif text.startswith("/*", at):
+        elif opening == "/*":
             end = text.find("*/", at + 2)
             end = size if end < 0 else end + 2
             yield at, end
             at = end
-        elif letter == '"' and _is_raw(text, at):
+        elif opening == '"' and _is_raw(text, at):
             at = _raw_end(text, at)
-        elif letter == '"' or (letter == "'" and not (at and text[at - 1].isalnum())):
+        elif opening == '"' or not (at and text[at - 1].isalnum()):  # else a digit separator
             at = _quoted_end(text, at)
         else:
             at += 1

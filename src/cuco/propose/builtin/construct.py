@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cuco.propose.builtin import runtime
+from cuco.propose.builtin.blocks import draw
 from cuco.propose.builtin.calls import shims
 from cuco.propose.builtin.config import EdgeConfig, edge_config
 from cuco.propose.builtin.exchange import Exchange
 from cuco.propose.builtin.source_map import Producer
 from cuco.propose.builtin.wrappers import KernelText, LaunchText, held_launch, wrapper_name, wrappers
 from cuco.propose.protocol import ProposalRefused
+from cuco.source import evolve
 from cuco.source.edit import CallSpan, Edit, FunctionSpan, LaunchSpan, SourceFile, apply
 from cuco.space import Directive
 from cuco.space.dimensions import Placement
@@ -45,8 +47,8 @@ _NCCL_TYPES = {
 
 @dataclass(frozen=True)
 class Construction:
-    """What is known beyond the source. ``replace`` False: infrastructure only, NCCL's calls stay (stage
-    A)."""
+    """What is known beyond the source. ``replace`` False: stage A, infrastructure only, NCCL's calls stay and
+    the evolve blocks of what replaces them are empty."""
 
     producers: Mapping[str, Producer] = field(default_factory=dict)
     transfer_bytes: Mapping[str, int] = field(default_factory=dict)
@@ -64,65 +66,96 @@ class _Planned:
 
 
 def construct(
-    path: Path,
+    source: SourceFile,
     graph: CommGraph,
     found: Sequence[Exchange],
     chosen: Mapping[str, Directive],
     known: Construction,
 ) -> str:
-    """The candidate's source. ``chosen``: directive per leading edge. Raises ProposalRefused with the
-    reason."""
-    source = SourceFile.read(path)
-    planned = _plan(found, chosen, known)
-    configs = [config for one in planned for config in (one.config, one.second) if config is not None]
-    types = _reduce_types(graph, found)
-    generated = runtime.render(configs, reduce_types=types, staging=_staging(found))
-    generated += (
-        "namespace cuco_gen {\n" + "\n".join(shims(p.exchange, p.config, p.second) for p in planned) + "}\n"
-    )
-    generated += f"{runtime.END}\n"
-    edits = [Edit.replace(source.function(name).name_span, f"user_{name}") for name in ENTRY_POINTS]
+    """The candidate made of ``source``, the user's host-driven code, which ``graph`` was read from.
+
+    ``chosen``: directive per leading edge. Raises ProposalRefused with the line, the reason and what would
+    help, UsageError for malformed evolve markers of the user's.
+    """
+    planned = _plan(graph, found, chosen, known)
+    launched = [kernel.name for kernel in graph.kernels]
+    blocks = draw(source, [(edge.file, edge.offset) for edge in graph.edges], launched)
+    inside = [Edit.replace(source.function(name).name_span, f"user_{name}") for name in ENTRY_POINTS]
+    texts: dict[str, str] = {}
     wrapped: list[tuple[str, str]] = []
     if known.replace:
-        edits += [edit for one in planned for edit in _renamed_calls(source, graph, one)]
-        edits += [edit for one in planned for edit in _joins(source, graph, one)]
-        overlapped, extra = _overlapped(source, planned, wrapped)
-        edits += overlapped
-        generated += extra
-    edits.append(Edit.insert(source.after_includes, "\n" + generated))
-    return apply(source.text, edits) + runtime.entry_points(wrapped)
+        inside += [edit for one in planned for edit in _renamed_calls(source, graph, one)]
+        inside += [edit for one in planned for edit in _joins(source, graph, one)]
+        inside += _held(source, planned)
+        texts, wrapped = _stand_ins(source, planned)
+    before = [Edit.insert(source.after_includes, "\n" + _generated(source, graph, planned, texts))]
+    before += [
+        Edit.insert(source.after(kernel), blocks.stand_ins(kernel.name, texts.get(kernel.name, "")))
+        for kernel in source.kernels
+        if kernel.file == source.main and kernel.name in launched
+    ]
+    text = apply(source.text, [*before, *blocks.edits, *inside]) + runtime.entry_points(wrapped)
+    blocks.check(text)
+    return text if known.replace else runtime.infrastructure(text)
 
 
-def _plan(found: Sequence[Exchange], chosen: Mapping[str, Directive], known: Construction) -> list[_Planned]:
+def _generated(
+    source: SourceFile, graph: CommGraph, planned: Sequence[_Planned], texts: Mapping[str, str]
+) -> str:
+    """The namespace, and kernels that stand for those of headers."""
+    found = [one.exchange for one in planned]
+    in_headers = [name for name in texts if source.kernel(name).file != source.main]
+    return runtime.render(
+        [config for one in planned for config in (one.config, one.second) if config is not None],
+        [(one.config.index, shims(one.exchange, one.config, one.second)) for one in planned],
+        reduce_types=_reduce_types(graph, found),
+        staging=_staging(found),
+        kernels="".join(texts[name] for name in in_headers),
+    )
+
+
+def _plan(
+    graph: CommGraph, found: Sequence[Exchange], chosen: Mapping[str, Directive], known: Construction
+) -> list[_Planned]:
     planned: list[_Planned] = []
     index = slot = 0
     for exchange in found:
-        directive, producer = chosen[exchange.leader], known.producers.get(exchange.leader)
-        fused = directive.placement in (Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED)
-        if fused and producer is not None and not producer.allows(directive.placement):
-            raise ProposalRefused(f"{directive.placement} does not fit how {producer.kernel} is written")
-        if exchange.reduces and directive.placement is not Placement.DEFERRED:
-            raise ProposalRefused("a reduction's second half waits for the first: Deferred only")
-        size = producer.bytes if producer else known.transfer_bytes.get(exchange.leader, 1 << 20)
-        configs = [
-            edge_config(
-                index + phase,
-                slot + phase * exchange.slots,
-                exchange.slots,
-                directive,
-                bytes_per_transfer=size,
-                producer=producer.map if fused and producer else None,
-            )
-            for phase in range(exchange.phases)
-        ]
-        planned.append(
-            _Planned(
-                exchange, configs[0], configs[1] if len(configs) > 1 else None, producer if fused else None
-            )
-        )
+        try:
+            planned.append(_planned(exchange, chosen[exchange.leader], known, index, slot))
+        except ProposalRefused as error:
+            edge = graph.edge(exchange.leader)
+            raise ProposalRefused(f"nccl{edge.op}: {error.reason}", line=edge.line, fix=error.fix) from None
         index += exchange.phases
         slot += exchange.phases * exchange.slots
     return planned
+
+
+def _planned(
+    exchange: Exchange, directive: Directive, known: Construction, index: int, slot: int
+) -> _Planned:
+    producer = known.producers.get(exchange.leader)
+    fused = directive.placement in (Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED)
+    if fused and producer is not None:
+        producer.require(directive.placement)
+    if exchange.reduces and directive.placement is not Placement.DEFERRED:
+        raise ProposalRefused(
+            f"the second half of a reduction waits for the first, it cannot be {directive.placement}",
+            fix="Use placement Deferred",
+        )
+    size = producer.bytes if producer else known.transfer_bytes.get(exchange.leader, 1 << 20)
+    configs = [
+        edge_config(
+            index + phase,
+            slot + phase * exchange.slots,
+            exchange.slots,
+            directive,
+            bytes_per_transfer=size,
+            producer=producer.map if fused and producer else None,
+        )
+        for phase in range(exchange.phases)
+    ]
+    second = configs[1] if len(configs) > 1 else None
+    return _Planned(exchange, configs[0], second, producer if fused else None)
 
 
 def _staging(found: Sequence[Exchange]) -> int:
@@ -140,12 +173,27 @@ def _reduce_types(graph: CommGraph, found: Sequence[Exchange]) -> list[str]:
 
 def _call(source: SourceFile, graph: CommGraph, edge_id: str) -> CallSpan:
     edge = graph.edge(edge_id)
+    name = f"nccl{edge.op}"
     try:
         found = source.call_at(edge.file, edge.offset)
     except KeyError:
-        raise ProposalRefused(f"nccl{edge.op} (line {edge.line}) is not written as a call of NCCL") from None
-    if not isinstance(found, CallSpan) or found.file != source.main or found.call.start == found.call.end:
-        raise ProposalRefused(f"nccl{edge.op} (line {edge.line}) stands in a macro or another file")
+        raise ProposalRefused(
+            f"{name} is not called by its name",
+            line=edge.line,
+            fix=f"Write {name}(...) where it is called, not a pointer to it",
+        ) from None
+    if not isinstance(found, CallSpan) or found.call.start == found.call.end:
+        raise ProposalRefused(
+            f"{name} is written by a macro, where it cannot be replaced",
+            line=edge.line,
+            fix="Write the call itself; a macro may stand around it",
+        )
+    if found.file != source.main:
+        raise ProposalRefused(
+            f"{name} is called in {Path(found.file).name}, and only {source.path.name} is rewritten",
+            line=edge.line,
+            fix=f"Move the function that calls it into {source.path.name}",
+        )
     return found
 
 
@@ -154,7 +202,11 @@ def _rename(source: SourceFile, call: CallSpan, index: int) -> Edit:
     text = source.slice(call.call)
     name = text[: text.index("(")].strip()
     if not name.startswith("nccl"):
-        raise ProposalRefused(f"line {call.line}: {name} is not the name of an NCCL call")
+        raise ProposalRefused(
+            f"{name} stands for {call.name}, and only calls by NCCL's own names are replaced",
+            line=call.line,
+            fix=f"Write {call.name}(...)",
+        )
     start = call.call.start
     return Edit.replace(
         (start, start + len(name.encode())), f"cuco_gen::edge{index}_{name.removeprefix('nccl')}"
@@ -180,7 +232,11 @@ def _group_calls(source: SourceFile, members: Sequence[CallSpan]) -> tuple[CallS
     starts = [c for c in source.calls(op="GroupStart", function=function) if c.call.start < first]
     ends = [c for c in source.calls(op="GroupEnd", function=function) if c.call.start > last]
     if not starts or not ends:
-        raise ProposalRefused(f"line {members[0].line}: the group starts or ends in another function")
+        raise ProposalRefused(
+            f"the group of {members[0].name} starts or ends in another function",
+            line=members[0].line,
+            fix="Put ncclGroupStart and ncclGroupEnd into the function that makes the calls",
+        )
     return starts[-1], ends[0]
 
 
@@ -199,48 +255,55 @@ def _joins(source: SourceFile, graph: CommGraph, one: _Planned) -> list[Edit]:
             edits += _comma(call.call, one.config.index, call.arguments[-1].text)
             continue
         for offset in dict.fromkeys((launch.file, launch.offset) for launch in kernels[reader].launches):
-            launch = source.call_at(*offset)
-            if not isinstance(launch, LaunchSpan) or launch.via != "<<<>>>":
-                raise ProposalRefused(f"{reader} reads what was received and is not launched by <<<>>>")
+            launch = _launch(source, offset, reader, "it reads what is received beside the stream")
             edits += _comma(launch.call, one.config.index, _launch_text(launch).stream)
     return edits
+
+
+def _launch(source: SourceFile, place: tuple[str, int], kernel: str, why: str) -> LaunchSpan:
+    """The launch at a place, which has to be one that can be rewritten."""
+    launch = source.call_at(*place)
+    if not isinstance(launch, LaunchSpan) or launch.via != "<<<>>>" or launch.file != source.main:
+        how = f"in {Path(launch.file).name}" if launch.file != source.main else "other than by <<<>>>"
+        raise ProposalRefused(
+            f"{kernel} is launched {how}, and {why}",
+            line=launch.line,
+            fix=f"Launch it by <<<>>> in {source.path.name}, or leave the exchange Deferred",
+        )
+    return launch
 
 
 def _comma(call: tuple[int, int], index: int, stream: str) -> list[Edit]:
     return [Edit.insert(call[0], f"(cuco_gen::join({index}, {stream}), "), Edit.insert(call[1], ")")]
 
 
-def _overlapped(
-    source: SourceFile, planned: Sequence[_Planned], wrapped: list[tuple[str, str]]
-) -> tuple[list[Edit], str]:
-    """Wrappers of producers and their held launches. The second value is text for kernels that stand in
-    headers."""
-    edits: list[Edit] = []
-    headers = ""
-    by_kernel: dict[str, list[_Planned]] = {}
+def _stand_ins(
+    source: SourceFile, planned: Sequence[_Planned]
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Per producer the text of the kernels that stand for it, and pairs (kernel, one that stands for it)."""
+    users: dict[str, list[EdgeConfig]] = {}
+    for one in planned:
+        if one.producer is not None:
+            users.setdefault(one.producer.kernel, []).append(one.config)
+    texts = {
+        name: wrappers(_kernel_text(source, source.kernel(name)), configs) for name, configs in users.items()
+    }
+    return texts, [(name, wrapper_name(name, one)) for name, configs in users.items() for one in configs]
+
+
+def _held(source: SourceFile, planned: Sequence[_Planned]) -> list[Edit]:
+    """Launches of producers wait for the exchange that sends what they make."""
     by_launch: dict[tuple[str, int], list[_Planned]] = {}
     for one in planned:
         if one.producer is not None:
-            by_kernel.setdefault(one.producer.kernel, []).append(one)
             by_launch.setdefault((one.producer.file, one.producer.offset), []).append(one)
-    for name, users in by_kernel.items():
-        function = source.kernel(name)
-        text = wrappers(_kernel_text(source, function), [one.config for one in users])
-        wrapped += [(name, wrapper_name(name, one.config)) for one in users]
-        if function.file == source.main:
-            edits.append(Edit.insert(source.after(function), text))
-        else:
-            headers += text
+    edits = []
     for place, users in by_launch.items():
-        launch = source.call_at(*place)
-        if not isinstance(launch, LaunchSpan) or launch.via != "<<<>>>" or launch.file != source.main:
-            raise ProposalRefused(
-                "a producer that is not launched by <<<>>> in this file cannot be overlapped"
-            )
-        edits.append(
-            Edit.replace(launch.call, held_launch(_launch_text(launch), [one.config for one in users]))
-        )
-    return edits, headers
+        kernel = users[0].producer.kernel if users[0].producer else ""
+        launch = _launch(source, place, kernel, "the exchange that overlaps it holds its launch")
+        held = held_launch(_launch_text(launch), [one.config for one in users])
+        edits.append(Edit.replace(launch.call, held))
+    return edits
 
 
 def _launch_text(launch: LaunchSpan) -> LaunchText:
@@ -250,12 +313,17 @@ def _launch_text(launch: LaunchSpan) -> LaunchText:
 
 def _kernel_text(source: SourceFile, function: FunctionSpan) -> KernelText:
     if function.template:
-        raise ProposalRefused(f"{function.name} is a template, and the construction copies plain kernels")
+        raise ProposalRefused(
+            f"{function.name} is a template, and only the body of a plain kernel is copied for the overlap",
+            line=function.line,
+            fix="Write it for the types that are used, or leave the exchange Deferred",
+        )
     edits = []
     for name, stands_for in (("blockIdx", "cuco_cta"), ("gridDim", "cuco_grid")):
         for span in source.references(function, name):
             start = span.start - function.body.start
             edits.append(Edit.replace((start, start + len(name)), stands_for))
-    body = apply(source.slice(function.body, function.file), edits)
+    # The user's evolve blocks stay with the kernel: a second one of the same name would not be a block.
+    body = evolve.strip(apply(source.slice(function.body, function.file), edits))
     bounds = f"__launch_bounds__({', '.join(function.launch_bounds)})" if function.launch_bounds else ""
     return KernelText(function.name, tuple((p.text, p.name) for p in function.parameters), bounds, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from cuco.propose.builtin.designs import conservative, designs
 from cuco.propose.builtin.exchange import Exchange, exchanges
 from cuco.propose.builtin.source_map import Producer
 from cuco.propose.protocol import MAIN_FILE, Proposal, ProposalRefused, ProposalRequest
+from cuco.source.edit import SourceFile
 from cuco.space import Directive, SpaceContext
 from cuco.space.dimensions import Backend
 
@@ -38,6 +40,11 @@ class BuiltinProposer:
         self._source = source
         self._producers = dict(producers or {})
         self._bytes = dict(transfer_bytes or {})
+
+    @cached_property
+    def _text(self) -> SourceFile:
+        """The user's code, parsed once."""
+        return SourceFile.read(self._source)
 
     def options(
         self, graph: CommGraph, contexts: Mapping[str, SpaceContext]
@@ -72,7 +79,7 @@ class BuiltinProposer:
             raise ProposalRefused(f"no directive was given for edge {missing[0]}")
         chosen = {one.leader: request.directives[one.leader] for one in found}
         text = construct(
-            self._source,
+            self._text,
             request.graph,
             found,
             chosen,

@@ -1,18 +1,24 @@
 """Assembles the code that a generated candidate carries: the exchange runtime, made for its edges.
 
 The fragments are the ``.cuh`` files in ``templates``; each says what it is for. Only those that the edges
-need are put together, behind the constants of every edge."""
+need are put together, behind the constants of every edge. Evolve blocks are around what may be rewritten (the
+protocol on the device, what is launched for an edge), and not around what verification leans on: the control
+window's layout, windows and communicator, guards, entry points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 from cuco.propose.builtin.config import EdgeConfig
-from cuco.space.dimensions import Backend, Placement, Sync
+from cuco.source import evolve
+from cuco.space.dimensions import Placement
 
 BEGIN = "// ==== cuco: device-initiated exchange, generated ===="
 END = "// ==== cuco: end of generated exchange ===="
+#: What the names of evolve blocks in generated code begin with; those in the user's own code do not.
+BLOCK = "cuco_gen."
+_DESIGN = ".design"
 
 #: Includes of the generated code; the user's own stay where they are.
 INCLUDES = (
@@ -21,6 +27,7 @@ INCLUDES = (
     "<cuda_bf16.h>",
     "<cuda_fp16.h>",
     "<functional>",
+    "<initializer_list>",
     "<utility>",
     "<vector>",
 )
@@ -46,55 +53,103 @@ def _template(name: str) -> str:
     return files("cuco.propose.builtin").joinpath("templates", f"{name}.cuh").read_text("utf-8")
 
 
-def joint_backend(edges: Sequence[EdgeConfig]) -> Backend:
-    """What the device communicator must offer: one backend if all edges agree, else both."""
-    backends = {edge.backend for edge in edges}
-    return backends.pop() if len(backends) == 1 else Backend.HYBRID
+def block(name: str, text: str, indent: str = "") -> str:
+    """``text`` (whole lines, or "") as an evolve block of the generated code."""
+    return f"{indent}// {evolve.START} {BLOCK}{name}\n{text}{indent}// {evolve.END}\n"
+
+
+def emptied(text: str, keep: Callable[[str], bool] = lambda name: False) -> str:
+    """``text`` without the contents of its generated evolve blocks, those that ``keep`` names excepted."""
+    document = evolve.parse(text)
+    names = [span.name for span in document.blocks if span.name.startswith(BLOCK)]
+    return document.replace_all({name: "" for name in names if not keep(name)}).text
+
+
+def infrastructure(text: str) -> str:
+    """What stage A keeps of a candidate: what is frozen, and the designs, which say how much room it needs."""
+    return emptied(text, keep=lambda name: name.endswith(_DESIGN))
 
 
 def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
-    """Enumerations, limits and one struct per edge. ``staging``: see ``render``."""
+    """Enumerations, one struct per edge, and the limits that follow from them. ``staging``: see ``render``.
+
+    The limits are computed by the compiler, so that they are frozen and yet right for any design."""
     head = [
         "enum class Backend { Lsa, Gin, Hybrid };",
         "enum class Sync { Barrier, Signal, SignalShadow };",
         "enum class Placement { Deferred, StreamSplit, Pipelined, Persistent, TileFused };",
         "enum class Issuer { Thread, Warp, WarpSpan, Tile, Cta };",
+        "",
+    ]
+    barriers = ", ".join(f"{edge.name}::kSync == Sync::Barrier" for edge in edges)
+    designs = [block(f"edge{edge.index}{_DESIGN}", edge.render()) for edge in edges]
+
+    def each(member: str) -> str:
+        return ", ".join(f"{edge.name}::{member}" for edge in edges)
+
+    tail = [
+        "",
+        "constexpr Backend joint(std::initializer_list<Backend> all) {",
+        "  for (Backend one : all) if (one != *all.begin()) return Backend::Hybrid;",
+        "  return *all.begin();",
+        "}",
+        "constexpr int largest(std::initializer_list<int> all) {",
+        "  int found = 0;",
+        "  for (int one : all) found = one > found ? one : found;",
+        "  return found;",
+        "}",
         "// What the communicator offers.",
-        f"constexpr Backend kBackends = Backend::{joint_backend(edges).value.capitalize()};",
-        f"constexpr bool kBarriers = {'true' if any(e.sync is Sync.BARRIER for e in edges) else 'false'};",
+        f"constexpr Backend kBackends = joint({{{each('kBackend')}}});",
+        f"constexpr bool kBarriers = largest({{{barriers}}});",
         f"constexpr int kEdges = {max(e.index for e in edges) + 1};",
         "// Concurrent transfers per pair of ranks.",
         f"constexpr int kSlots = {max(e.slot_base + e.slots for e in edges)};",
-        f"constexpr int kMaxCtas = {max(e.ctas for e in edges)};",
-        f"constexpr int kMaxContexts = {max(e.contexts for e in edges)};",
+        f"constexpr int kMaxCtas = largest({{{each('kCtas')}}});",
+        f"constexpr int kMaxContexts = largest({{{each('kContexts')}}});",
         f"constexpr int kMaxChunks = {MAX_CHUNKS};  // per edge with a producer",
         "// Space for reductions: 0 none, 1 as much as the largest buffer, 2 that per rank.",
         f"constexpr int kStaging = {staging};",
         "",
     ]
-    return "\n".join(head) + "\n".join(edge.render() for edge in edges)
+    return "\n".join(head) + "\n".join(designs) + "\n".join(tail)
 
 
-def render(edges: Sequence[EdgeConfig], *, reduce_types: Sequence[str] = (), staging: int = 0) -> str:
+def render(
+    edges: Sequence[EdgeConfig],
+    calls: Sequence[tuple[int, str]],
+    *,
+    reduce_types: Sequence[str] = (),
+    staging: int = 0,
+    kernels: str = "",
+) -> str:
     """The generated namespace ``cuco_gen`` for ``edges``, to stand behind the includes of a candidate.
 
-    ``reduce_types``: data types (contract names) over which the candidate reduces. ``staging``: space for
-    peers' contributions, 0 none, 1 as much as the largest buffer, 2 as much per rank (reductions to a root).
+    ``calls``: edge index and the functions that stand for NCCL's. ``reduce_types``: data types (contract
+    names) over which the candidate reduces. ``staging``: space for peers' contributions, 0 none, 1 as much as
+    the largest buffer, 2 as much per rank (reductions to a root). ``kernels``: what stands for kernels of
+    headers.
+
+    What lies outside the evolve blocks depends on the program alone, not on the design of its edges.
     """
-    parts = ["plan", "lsa", "gin", "exchange", "host", "calls"]
+    parts = [_template(part) for part in ("plan", "lsa", "gin", "exchange", "host", "calls")]
     if reduce_types:
-        parts.append("reduce")
+        parts.append(_template("reduce"))
     placements = {edge.placement for edge in edges}
-    if placements & {Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED}:
-        parts += ["produce", "merged", "fused"]
+    overlap = [_template(part) for part in ("produce", "merged", "fused")]
+    fused = placements & {Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED}
+    parts += overlap if fused else map(emptied, overlap)
     cases = "\n".join(
         f"    case {nccl}: return launch_reduce<{cxx}>(out, own, n, stride, op, stream);"
         for nccl, cxx in (REDUCE_TYPES[name] for name in dict.fromkeys(reduce_types))
     )
-    body = "\n".join(_template(part) for part in parts).replace("@REDUCE_CASES@", cases)
+    parts += [block(f"edge{index}", text) for index, text in calls]
+    body = "\n".join(parts).replace("@REDUCE_CASES@", cases)
     includes = "\n".join(f"#include {name}" for name in INCLUDES)
-    inside = f"{constants(edges, staging=staging)}\n{body}\n"
-    return f"{BEGIN}\n{includes}\n\nnamespace cuco_gen {{\n{inside}}}  // namespace cuco_gen\n"
+    inside = f"{constants(edges, staging=staging)}\n{body}"
+    return (
+        f"{BEGIN}\n{includes}\n\nnamespace cuco_gen {{\n{inside}}}  // namespace cuco_gen\n"
+        f"{block('kernels', kernels)}{END}\n"
+    )
 
 
 _ENTRY_POINTS = """
@@ -102,7 +157,7 @@ _ENTRY_POINTS = """
 extern "C" int cuco_prepare(const cuco_ctx *ctx, void **state) {{
   if (int code = cuco_gen::open(ctx)) return code;
   if (int code = user_cuco_prepare(&cuco_gen::rt.shadow, state)) return code;
-{inherit}  return cuco_gen::connect();
+{kernels}  return cuco_gen::connect();
 }}
 
 extern "C" int cuco_launch(const cuco_ctx *, void *state, cudaStream_t stream) {{
@@ -124,4 +179,4 @@ def entry_points(wrapped: Sequence[tuple[str, str]]) -> str:
         f"  if (int code = cuco_gen::inherit((const void *){kernel}, (const void *){wrapper})) return code;\n"
         for kernel, wrapper in wrapped
     )
-    return _ENTRY_POINTS.format(inherit=inherit)
+    return _ENTRY_POINTS.format(kernels=block("attributes", inherit, "  "))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuco.propose.builtin.config import ProducerMap
+from cuco.propose.protocol import ProposalRefused
 from cuco.space.dimensions import Placement
 
 
@@ -29,8 +30,28 @@ class Producer:
 
     def allows(self, placement: Placement) -> bool:
         """Whether the construction can overlap this producer so."""
-        if placement is Placement.PERSISTENT:
-            return self.flat_block and self.movable
-        if placement is Placement.TILE_FUSED:
-            return self.flat_block and self.one_source
-        return placement is Placement.PIPELINED
+        return not self._obstacle(placement)
+
+    def require(self, placement: Placement) -> None:
+        """Raises ProposalRefused, with what would help, where the producer cannot be overlapped so."""
+        if obstacle := self._obstacle(placement):
+            reason, fix = obstacle
+            raise ProposalRefused(f"{self.kernel} cannot be overlapped {placement}: {reason}", fix=fix)
+
+    def _obstacle(self, placement: Placement) -> tuple[str, str] | None:
+        if placement is not Placement.PIPELINED and not self.flat_block:
+            return (
+                "its thread blocks have several dimensions, and NCCL's cooperative groups count threadIdx.x",
+                f"Launch {self.kernel} with one-dimensional thread blocks, or use Pipelined",
+            )
+        if placement is Placement.PERSISTENT and not self.movable:
+            return (
+                "a function that it calls reads blockIdx or gridDim, which mean something else in one launch",
+                "Pass the function the values as parameters, or use Pipelined",
+            )
+        if placement is Placement.TILE_FUSED and not self.one_source:
+            return (
+                "its transfers send different bytes, so no thread block finishes a chunk for all of them",
+                "Use Pipelined or Persistent",
+            )
+        return None

@@ -85,6 +85,7 @@ inline ProducerMap no_producer() {
   return {-1, 0, 1, 0, nullptr, rt.counts[Edge::kId] + kMaxChunks};
 }
 
+// EVOLVE-BLOCK-START cuco_gen.calls
 // Launches what the group collected, on `caller` or beside it (directive: placement).
 template <class Edge>
 inline ncclResult_t run_exchange(cudaStream_t caller) {
@@ -144,3 +145,4 @@ inline ncclResult_t collect_scatter(const void* send, void* recv, size_t bytes, 
   }
   return add_recv(recv, bytes, root);
 }
+// EVOLVE-BLOCK-END

@@ -1,4 +1,5 @@
 // ---- the exchange kernel: announce, send, complete ----
+// EVOLVE-BLOCK-START cuco_gen.exchange
 template <class Edge>
 __device__ inline bool through_lsa(const Device& d, int peer) {
   if constexpr (Edge::kBackend == Backend::Lsa) return true;
@@ -206,3 +207,4 @@ template <class Edge>
 __global__ void __launch_bounds__(Edge::kThreads) exchange(Device d, Plan p, ProducerMap m) {
   exchange_cta<Edge>(d, p, m, blockIdx.x);
 }
+// EVOLVE-BLOCK-END

@@ -1,5 +1,6 @@
 // ---- exchanges that overlap their producer; the directive's placement says how ----
 // The producer's launch was held (see `hold`); a rank that produced nothing runs the exchange alone.
+// EVOLVE-BLOCK-START cuco_gen.fused
 template <class Edge>
 inline ncclResult_t run_fused(cudaStream_t caller) {
   const auto producer = std::move(rt.held);
@@ -26,3 +27,4 @@ inline ncclResult_t run_fused(cudaStream_t caller) {
   CUCO_GEN_TRY(copy_own(c, caller));
   return launched();
 }
+// EVOLVE-BLOCK-END

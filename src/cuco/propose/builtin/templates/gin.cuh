@@ -1,4 +1,5 @@
 // ---- GIN: peers across the network, reached by puts; a signal belongs to (context, id) ----
+// EVOLVE-BLOCK-START cuco_gen.gin
 __device__ inline void gin_announce(const Device& d, const Transfer& r, int cta, bool signal) {
   ncclGin gin(d.comm, 0);
   const size_t at = announce_word(cta, d.comm.rank, r.slot) * 8;
@@ -60,3 +61,4 @@ __device__ inline void gin_complete(const Device& d, const Transfer& r) {
     }
   }
 }
+// EVOLVE-BLOCK-END

@@ -1,4 +1,5 @@
 // ---- LSA: peers inside this rank's NVLink domain, reached by loads and stores ----
+// EVOLVE-BLOCK-START cuco_gen.lsa
 __device__ inline unsigned long long* peer_word(const Device& d, size_t word, int peer) {
   return (unsigned long long*)ncclGetPeerPointer(d.control, word * 8, peer);
 }
@@ -27,3 +28,4 @@ __device__ inline void lsa_announce(const Device& d, const Transfer& r, int cta,
   *peer_word(d, announce_word(cta, d.comm.rank, r.slot), r.peer) = encode(r.window, r.offset);
   SystemWord(*peer_word(d, ready_word(d.comm.rank, r.slot), r.peer)).store(turn, cuda::memory_order_release);
 }
+// EVOLVE-BLOCK-END

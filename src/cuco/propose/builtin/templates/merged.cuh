@@ -1,4 +1,5 @@
 // ---- producer and exchange merged (directive: Persistent or TileFused) ----
+// EVOLVE-BLOCK-START cuco_gen.merged
 // Persistent: where this CTA stands in the producer's own grid, behind the exchange's CTAs of the same launch.
 __device__ inline dim3 producer_cta(dim3 grid, unsigned skip) {
   const unsigned i = blockIdx.x - skip;
@@ -80,3 +81,4 @@ __global__ void __launch_bounds__(Edge::kThreads) complete_only(Device d, Plan p
     }
   }
 }
+// EVOLVE-BLOCK-END

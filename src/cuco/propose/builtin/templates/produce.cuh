@@ -1,4 +1,5 @@
 // ---- producers: a kernel of the user's that writes what an exchange sends ----
+// EVOLVE-BLOCK-START cuco_gen.publish
 __device__ inline unsigned long long producer_index(const ProducerMap& m, dim3 cta, dim3 grid) {
   switch (m.axis) {
     case 0: return cta.x;
@@ -22,6 +23,7 @@ __device__ inline void publish(const ProducerMap& m, dim3 cta, dim3 grid) {
     cuda::atomic_ref<unsigned long long, cuda::thread_scope_device>(m.ready[c]).fetch_add(1, cuda::memory_order_release);
   }
 }
+// EVOLVE-BLOCK-END
 
 // Host: the producer's map for one launch; refuses grids and sizes that the traced formula does not cover.
 template <class Edge>

@@ -1,5 +1,6 @@
 // ---- reductions: contributions travel to the rank that reduces them, which adds them up in rank order ----
 // 16-bit floats are summed in float32 and rounded once. (NCCL's rings round at every hop.)
+// EVOLVE-BLOCK-START cuco_gen.reduce
 template <class T> struct Accumulator { using type = T; };
 template <> struct Accumulator<__half> { using type = float; };
 template <> struct Accumulator<__nv_bfloat16> { using type = float; };
@@ -56,6 +57,7 @@ inline size_t segment_length(size_t count, int r) {
   const size_t begin = segment_size(count) * r;
   return begin >= count ? 0 : (count - begin < segment_size(count) ? count - begin : segment_size(count));
 }
+// EVOLVE-BLOCK-END
 
 inline ncclResult_t check_staging(size_t bytes) {
   if (bytes <= rt.staging_bytes) return ncclSuccess;
@@ -63,6 +65,7 @@ inline ncclResult_t check_staging(size_t bytes) {
   return ncclInvalidUsage;
 }
 
+// EVOLVE-BLOCK-START cuco_gen.reduce_calls
 // Part r of `send` goes to rank r's staging slot of this rank.
 inline ncclResult_t collect_contributions(const void* send, size_t count, size_t stride, size_t element, bool segments) {
   for (int i = 1; i < rt.user->nranks; ++i) {
@@ -115,3 +118,4 @@ inline ncclResult_t all_reduce(const void* send, void* recv, size_t count, ncclD
   }
   return run_exchange<Second>(stream);
 }
+// EVOLVE-BLOCK-END
