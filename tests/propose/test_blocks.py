@@ -1,4 +1,4 @@
-"""Evolve blocks of generated candidates: they parse, hold all that is rewritten, and leave one frozen rest."""
+"""Evolve blocks of generated candidates: they hold all that is rewritten, and the rest is always the same."""
 
 from __future__ import annotations
 

@@ -67,11 +67,13 @@ def test_a_group_is_one_exchange_with_slots_for_several_transfers_per_pair() -> 
     assert [(one.calls, one.slots, one.phases) for one in found] == [(("e1", "e2"), 4, 1), (("e3",), 1, 2)]
 
 
-def test_what_is_not_covered_is_refused_with_the_reason() -> None:
-    with pytest.raises(ProposalRefused, match="several communicators"):
+def test_what_is_not_covered_is_refused_with_line_reason_and_help() -> None:
+    with pytest.raises(ProposalRefused, match=r"^line 2: .*\(comm, here other\).*\. Make a workload of"):
         exchanges(CommGraph(edges=(edge(1, "AllGather"), edge(2, "AllGather", comm="other"))))
-    with pytest.raises(ProposalRefused, match="ncclPutSignal"):
+    with pytest.raises(ProposalRefused, match=r"^line 1: ncclPutSignal .*\. These have: Send, "):
         exchanges(CommGraph(edges=(edge(1, "PutSignal"),)))
+    with pytest.raises(ProposalRefused, match=r"^line 1: a group mixes .*\. Put each collective"):
+        exchanges(CommGraph(edges=(edge(1, "AllGather", group=0), edge(2, "Send", group=0))))
 
 
 def test_a_chunk_becomes_pieces_at_the_optimised_size() -> None:

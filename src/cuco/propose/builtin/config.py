@@ -91,13 +91,17 @@ def edge_config(
     Raises ProposalRefused for designs that this code generator does not write.
     """
     if directive.sync is Sync.COUNTER:
-        raise ProposalRefused("a counter cannot synchronise ranks")
+        raise ProposalRefused("a counter cannot synchronise ranks", fix="Use Barrier, Signal or SignalShadow")
     fused = directive.placement in (Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED)
     if fused and producer is None:
-        raise ProposalRefused("no map from the producer's thread blocks to the bytes they complete was found")
+        raise ProposalRefused(
+            "no map from the producer's thread blocks to the bytes they complete was found",
+            fix="Let each thread block write one stretch of what is sent, or use Deferred or StreamSplit",
+        )
     if directive.placement is Placement.TILE_FUSED and directive.sync is Sync.BARRIER:
         raise ProposalRefused(
-            "the thread block that finishes a tile cannot wait in a barrier of the whole grid"
+            "the thread block that finishes a tile cannot wait in a barrier of the whole grid",
+            fix="Use Signal or SignalShadow",
         )
     kind, width = _issuer(directive)
     return EdgeConfig(
@@ -131,7 +135,9 @@ def _issuer(directive: Directive) -> tuple[str, int]:
 
 def _pieces(directive: Directive, bytes_per_transfer: int) -> int:
     if directive.granularity.kind == "PerTile":
-        raise ProposalRefused("the built-in proposer sends whole chunks of tiles: use Chunk(bytes)")
+        raise ProposalRefused(
+            "the built-in proposer sends whole chunks of tiles", fix="Use granularity Chunk(bytes)"
+        )
     if directive.granularity.bytes is None:
         return 1
     return max(1, min(MAX_PIECES, -(-bytes_per_transfer // directive.granularity.bytes)))
@@ -142,5 +148,5 @@ def _contexts(directive: Directive) -> int:
         return 1
     contexts = 4 if directive.contexts == "N" else int(directive.contexts or 1)
     if directive.backend is Backend.HYBRID and directive.sync is Sync.BARRIER and contexts > 1:
-        raise ProposalRefused("a hybrid barrier drains one context only: use one context or signals")
+        raise ProposalRefused("a hybrid barrier drains one context only", fix="Use one context, or signals")
     return contexts

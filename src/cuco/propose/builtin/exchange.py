@@ -59,14 +59,23 @@ def exchanges(graph: CommGraph) -> list[Exchange]:
 
     Raises ProposalRefused where the built-in construction does not reach: several communicators, unknown
     calls."""
-    if len({edge.comm for edge in graph.edges if edge.comm}) > 1:
-        raise ProposalRefused(
-            "the program uses several communicators, and the built-in construction covers one"
-        )
+    with_comm = [edge for edge in graph.edges if edge.comm]
+    for edge in with_comm:
+        if edge.comm != with_comm[0].comm:
+            raise ProposalRefused(
+                f"the program uses several communicators ({with_comm[0].comm}, here {edge.comm}), "
+                "and the built-in construction covers one",
+                line=edge.line,
+                fix="Make a workload of the part that uses one of them",
+            )
     sites: dict[tuple[str, int, str], list[Edge]] = {}
     for edge in graph.edges:
         if edge.op not in COLLECTIVES + POINT_TO_POINT:
-            raise ProposalRefused(f"nccl{edge.op} (line {edge.line}) has no device-initiated construction")
+            raise ProposalRefused(
+                f"nccl{edge.op} has no device-initiated construction",
+                line=edge.line,
+                fix=f"These have: {', '.join(POINT_TO_POINT + COLLECTIVES)}",
+            )
         sites.setdefault((edge.file, edge.line, edge.op), []).append(edge)
     found: list[Exchange] = []
     groups: dict[int, list[list[Edge]]] = {}
@@ -80,7 +89,11 @@ def exchanges(graph: CommGraph) -> list[Exchange]:
             found.append(_exchange([edges], None))
     for number, members in groups.items():
         if any(edges[0].op in COLLECTIVES for edges in members) and len(members) > 1:
-            raise ProposalRefused(f"a group mixes collectives with other calls (line {members[0][0].line})")
+            raise ProposalRefused(
+                "a group mixes collectives with other calls",
+                line=members[0][0].line,
+                fix="Put each collective outside the group, or into a group of its own",
+            )
         found.append(_exchange(members, number))
     found += _pairs(singles)
     order = {edge.id: index for index, edge in enumerate(graph.edges)}

@@ -66,7 +66,7 @@ def emptied(text: str, keep: Callable[[str], bool] = lambda name: False) -> str:
 
 
 def infrastructure(text: str) -> str:
-    """What stage A keeps of a candidate: what is frozen, and the designs, which say how much room it needs."""
+    """Stage A of a candidate: what is frozen, and the designs, which say how much room it needs."""
     return emptied(text, keep=lambda name: name.endswith(_DESIGN))
 
 
