@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cuco.config import Config, write_config
 from cuco.errors import BudgetError, CucoError, InterruptedRun, MissingError, RejectedError, UsageError
-from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, ProposalRequest
+from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused
 from cuco.search import store
 from cuco.search.blobs import write_atomic
 from cuco.search.engine import Search
@@ -28,6 +28,7 @@ from cuco.space.context import SpaceContext, make_context
 from cuco.space.dimensions import Backend
 
 if TYPE_CHECKING:
+    from cuco.fastpath.stages import Stages
     from cuco.propose.builtin import BuiltinProposer
     from cuco.report.model import RunData
     from cuco.source import CommGraph
@@ -50,12 +51,13 @@ class Watcher(Observer, Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One run: where it is kept, what was asked for, and what to do (fast path, search, or both)."""
+    """One run: where it is kept and what was asked for. ``sources``: names and texts of candidates to search
+    from; without any the search begins with the fast path."""
 
     folder: Path
     config: Config
     workload: Workload
-    sources: tuple[str, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
 
     @property
     def confirmed(self) -> str:
@@ -81,7 +83,7 @@ def start(job: Job, watcher: Watcher) -> dict[str, Any]:
         stored = {
             "run": job.config.model_dump(mode="json"),
             "improve": job.workload.spec.improve,
-            "sources": list(job.sources),
+            "sources": [list(one) for one in job.sources],
         }
         connection = store.create(job.folder, stored)
         write_config(job.config, job.folder)
@@ -102,7 +104,12 @@ def resume(folder: Path, watcher: Watcher) -> dict[str, Any]:
         if not isinstance(stored, dict) or "run" not in stored:
             raise UsageError(f"{folder} was not written by cuco optimize or evolve")
         config = Config.from_json(stored["run"], folder / store.ARCHIVE_NAME)
-        job = Job(folder, config, load_workload(config.workload), tuple(stored.get("sources", ())))
+        job = Job(
+            folder,
+            config,
+            load_workload(config.workload),
+            tuple((name, text) for name, text in stored["sources"]),
+        )
         return _carry_out(job, Ledger(connection, config.search.seed), watcher)
 
 
@@ -117,15 +124,7 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
     for candidate in ledger.candidates():
         watcher.known(candidate.attempt, candidate.verdicts.get(QUICK))
     try:
-        watcher.note("judging the host versions")
-        hosts = _judge_hosts(job, search)
-        watcher.note("tracing who produces what is sent")
-        proposer = make_proposer(job, problem)
-        search.propose_with(proposer)
-        watcher.note("fast path")
-        search.judge_given(fast_path(job, problem, proposer), islands=True)
-        watcher.note("searching")
-        ended = search.evolve()
+        hosts, ended = _search(job, search, watcher)
         watcher.note("full cascade")
         champion = search.champion(job.confirmed)
         for host in _reported_hosts(hosts):
@@ -151,6 +150,71 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
     return summarise(run)
 
 
+def _search(job: Job, search: Search, watcher: Watcher) -> tuple[list[Candidate], str]:
+    """Host versions, fast path or given candidates, search; the host versions, and why it ended.
+
+    Stage A runs no exchange, so it is judged beside the host versions; a backend whose infrastructure is
+    rejected is not searched.
+    """
+    stages = {} if job.sources else make_stages(job, search.problem)
+    watcher.note("judging the host versions" + (" and stage A of the fast path" if stages else ""))
+    hosts = _judge_hosts(job, search, [one.infrastructure for one in stages.values()])
+    if job.sources:
+        watcher.note("judging the given candidates")
+        search.judge_given(given(job), islands=True)
+    else:
+        held = _held(job, search, list(stages))
+        if not held:
+            (first, *_) = (one for one in search.ledger.attempts() if one.draw.operator is Operator.STAGE_A)
+            return hosts, f"no infrastructure of a candidate holds, the first: {first.detail}"
+        search.problem = search.problem.within(held)
+        watcher.note("stage B of the fast path")
+        search.judge_given([stages[one].after(stage_a) for one, stage_a in held.items()], islands=True)
+    watcher.note("tracing who produces what is sent")
+    try:
+        search.propose_with(make_proposer(job, search.problem))
+    except RejectedError as error:
+        if not job.sources:
+            raise
+        return hosts, f"nobody can write further candidates: {error}"
+    watcher.note("searching")
+    return hosts, search.evolve()
+
+
+def _held(job: Job, search: Search, backends: Sequence[Backend]) -> dict[Backend, str]:
+    """The backends whose stage A was accepted, with its candidate's id."""
+    found: dict[Backend, str] = {}
+    attempts = [one for one in search.ledger.attempts() if one.draw.operator is Operator.STAGE_A]
+    for backend, attempt in zip(backends, attempts, strict=True):
+        if attempt.reason == "infrastructure":
+            raise _machine_failed(job, f"stage A of the fast path ({backend})", attempt)
+        if attempt.accepted:
+            found[backend] = attempt.id
+    return found
+
+
+def _machine_failed(job: Job, what: str, attempt: Attempt) -> MissingError:
+    return MissingError(
+        f"{what} cannot be judged on this machine: {attempt.detail}",
+        fix=f"Its logs are in {job.folder / 'candidates' / attempt.id / 'logs'}",
+    )
+
+
+def make_stages(job: Job, problem: Problem) -> Mapping[Backend, Stages]:
+    """Both stages of the fast path per backend. Raises RejectedError where none can be written."""
+    from cuco.fastpath.stages import fast_path
+
+    return fast_path(problem.workload, problem.graph, problem.contexts, job.config.search.seed).stages
+
+
+def given(job: Job) -> list[Proposal]:
+    """The candidates that the user gave to search from."""
+    return [
+        Proposal({MAIN_FILE: text}, {}, "given by the user", Operator.GIVEN, label=name)
+        for name, text in job.sources
+    ]
+
+
 def make_problem(job: Job) -> Problem:
     """The problem of a job, read from its host version. Raises RejectedError where nothing communicates."""
     from cuco.source.analyze import graph_of
@@ -170,6 +234,7 @@ def make_proposer(job: Job, problem: Problem) -> BuiltinProposer:
 
     Raises RejectedError where the program is out of its reach.
     """
+    from cuco.fastpath.stages import not_constructible
     from cuco.fastpath.tracing import find_producers
     from cuco.propose.builtin import BuiltinProposer
     from cuco.testbed.vtime import load_machine
@@ -185,9 +250,7 @@ def make_proposer(job: Job, problem: Problem) -> BuiltinProposer:
             size=config.size,
         )
     except ProposalRefused as error:
-        raise RejectedError(
-            f"{job.workload.host_source} cannot be rewritten by construction: {error}"
-        ) from None
+        raise not_constructible(job.workload.host_source, error) from None
     return BuiltinProposer(
         job.workload.host_source, producers=found.producers, transfer_bytes=found.transfer_bytes
     )
@@ -219,22 +282,22 @@ def host_proposals(workload: Workload) -> list[Proposal]:
             {},
             "host-driven",
             Operator.HOST,
-            record={"baseline": baseline.name, "extra": dict(baseline.extra)},
+            record={"extra": dict(baseline.extra)},
+            label=baseline.name,
         )
         for baseline in workload.baselines()
     ]
 
 
-def _judge_hosts(job: Job, search: Search) -> list[Candidate]:
-    hosts = search.judge_given(host_proposals(job.workload))
+def _judge_hosts(job: Job, search: Search, beside: Sequence[Proposal]) -> list[Candidate]:
+    """The judged host versions; lanes that they leave free judge what is given ``beside``."""
+    judged = search.judge_given([*host_proposals(job.workload), *beside])
+    hosts = [one for one in judged if one.is_host]
     first = hosts[0]
     if not first.attempt.accepted:
         reason = first.attempt.detail or str(first.attempt.reason)
         if first.attempt.reason == "infrastructure":
-            raise MissingError(
-                f"the host version of {job.workload.name} cannot be judged on this machine: {reason}",
-                fix=f"Its logs are in {job.folder / 'candidates' / first.id / 'logs'}",
-            )
+            raise _machine_failed(job, f"the host version of {job.workload.name}", first.attempt)
         raise RejectedError(
             f"the host version of {job.workload.name} is rejected ({first.attempt.reason}): {reason}"
         )
@@ -245,39 +308,6 @@ def _reported_hosts(hosts: Sequence[Candidate]) -> list[Candidate]:
     """The sequential version and the best one: their times are reported, so the full cascade judges them."""
     timed = sorted((host for host in hosts if host.us is not None), key=rank_key)
     return list({host.id: host for host in (*timed[:1], *hosts[:1])}.values())
-
-
-def fast_path(job: Job, problem: Problem, proposer: BuiltinProposer) -> list[Proposal]:
-    """The search's first candidates: those given, or conservative ones by construction, one per backend.
-
-    Raises RejectedError with the proposer's reason where none can be constructed.
-    """
-    if job.sources:
-        return [Proposal({MAIN_FILE: text}, {}, "given", Operator.SEED) for text in job.sources]
-    found: list[Proposal] = []
-    reasons: list[str] = []
-    for backend in sorted({one for context in problem.contexts.values() for one in context.backends}):
-        try:
-            request = _seed_request(job, problem, proposer, backend)
-            found.append(proposer.propose(request))
-        except ProposalRefused as error:
-            reasons.append(str(error))
-    if not found:
-        raise RejectedError(f"{job.workload.host_source} cannot be rewritten by construction: {reasons[0]}")
-    return found
-
-
-def _seed_request(job: Job, problem: Problem, proposer: BuiltinProposer, backend: Backend) -> ProposalRequest:
-    return ProposalRequest(
-        workload=problem.workload,
-        graph=problem.graph,
-        contexts=problem.contexts,
-        directives=proposer.seed(problem.graph, problem.contexts, backend),
-        operator=Operator.SEED,
-        island=0,
-        attempt=0,
-        seed=job.config.search.seed,
-    )
 
 
 def search_found(run: RunData) -> bool:

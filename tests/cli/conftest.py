@@ -16,10 +16,12 @@ if _FAKES not in sys.path:
 @pytest.fixture
 def fake_machine(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     """Replaces what needs compilers: reading the host version, the fast path, and the judging function."""
-    from search_fakes import CONTEXT, FakeProposer, seed_proposal
+    from search_fakes import CONTEXT, FakeProposer, seed_proposal, stage_a_proposal
 
     from cuco import session
+    from cuco.fastpath.stages import Stages
     from cuco.search.problem import Problem
+    from cuco.space.dimensions import Backend
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([_FAKES, os.environ.get("PYTHONPATH", "")]))
     state = {"proposer": FakeProposer(), "evaluator": "search_fakes:evaluate", "options": {}}
@@ -30,5 +32,6 @@ def fake_machine(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-de
 
     monkeypatch.setattr(session, "make_problem", make_problem)
     monkeypatch.setattr(session, "make_proposer", lambda *_: state["proposer"])
-    monkeypatch.setattr(session, "fast_path", lambda *_: [seed_proposal()])
+    both = {Backend.LSA: Stages(stage_a_proposal(), seed_proposal())}
+    monkeypatch.setattr(session, "make_stages", lambda *_: both)
     return state

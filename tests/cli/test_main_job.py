@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import search_fakes
 
 import cuco
+from cuco import session
 from cuco.cli import main
+from cuco.errors import RejectedError
 
 RING = "micro/ring_shift"
 
@@ -106,8 +109,6 @@ def test_ctrl_c_and_resume(fake_machine: Any, tmp_path: Path, capsys: pytest.Cap
 def test_ctrl_c_outside_the_search_is_resumable_too(
     fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cuco import session
-
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -171,15 +172,89 @@ def test_time_that_ends_before_anything_verified_is_exit_4(
 
 
 def test_evolve_starts_from_given_candidates(
+    fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, mine = tmp_path / "run", tmp_path / "mine.cu"
+    design = fake_machine["proposer"].options(None, {"ag": None})["ag"][0]
+    mine.write_text(search_fakes.source(design))
+    fake_machine["evaluator"] = "search_fakes:judge_given"
+    arguments = ["evolve", RING, "--candidate", str(mine), "--run-dir", str(run), "--generations", "2"]
+    assert main([*arguments, "--json"]) == 0
+    captured = capsys.readouterr()
+    numbers = json.loads(captured.out)
+    assert numbers["evaluations"] == 8 and numbers["stages"] == [] and "given" in captured.err
+    assert (run / "candidates").is_dir() and "mine.cu" in (run / "report.html").read_text()
+    assert main(["resume", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"] == numbers["best"]
+
+
+def test_given_candidates_are_judged_even_if_nobody_can_write_more(
     fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cuco import session
+    def refuse(*_: object) -> None:
+        raise RejectedError("line 3: ncclX has no construction")
 
-    monkeypatch.undo()
-    assert session.fast_path(
-        session.Job(tmp_path, None, None, ("int x;",)),  # type: ignore[arg-type]
-        None, None,  # type: ignore[arg-type]
-    )[0].sources == {"candidate.cu": "int x;"}  # fmt: skip
+    monkeypatch.setattr(session, "make_proposer", refuse)
+    fake_machine["evaluator"] = "search_fakes:judge_given"
+    (tmp_path / "mine.cu").write_text("void mine() {}\n")
+    arguments = ["evolve", RING, "--candidate", str(tmp_path / "mine.cu"), "--run-dir", str(tmp_path / "run")]
+    assert main([*arguments, "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["evaluations"] == 1 and numbers["best"] is not None
+    assert numbers["ended"] == "nobody can write further candidates: line 3: ncclX has no construction"
+
+
+def test_stage_a_is_judged_first_and_is_no_candidate_of_the_search(
+    fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert optimize(run) == 0
+    captured = capsys.readouterr()
+    numbers = json.loads(captured.out)
+    first, second = numbers["stages"]
+    assert (first["name"], first["backend"], first["accepted"], first["stage"]) == (
+        "A",
+        "LSA",
+        True,
+        "verify",
+    )
+    assert (second["name"], second["backend"], second["accepted"]) == ("B", "LSA", True)
+    assert numbers["evaluations"] == 8 and numbers["best"] not in (None, first["candidate"])
+    answer = json.loads(
+        (run / "candidates" / second["candidate"] / "answer.json").read_text().split("\n", 1)[1]
+    )
+    assert answer["lineage"] == [first["candidate"]]
+    verdict = json.loads((run / "candidates" / first["candidate"] / "verdict.json").read_text())
+    assert verdict["accepted"] and "us" not in verdict
+    for expected in (
+        "seed A   infrastructure for LSA  holds",
+        "seed B   LSA/Deferred",
+        "host     sequential  120",
+    ):
+        assert expected in captured.err
+    page = (run / "report.html").read_text()
+    assert "Fast path" in page and "seed A" in page and "seed B" in page
+
+
+def test_a_rejected_stage_a_is_kept_and_ends_the_fast_path(
+    fake_machine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    fake_machine["evaluator"] = "search_fakes:reject_stage_a"
+    assert optimize(run) == 0
+    captured = capsys.readouterr()
+    numbers = json.loads(captured.out)
+    assert numbers["status"] == "kept-host" and numbers["evaluations"] == 0
+    assert numbers["rejected"] == {"compile": 0, "lint": 0, "verify": 0, "measure": 0}
+    assert numbers["ended"] == "no infrastructure of a candidate holds, the first: rank 0 has no window"
+    (stage,) = numbers["stages"]
+    assert not stage["accepted"] and (run / "candidates" / stage["candidate"] / "candidate.cu").is_file()
+    said = "infrastructure of the candidate rejected by verify: rank 0 has no window"
+    assert said in captured.err and said in (run / "report.html").read_text()
+    assert main(["report", str(run)]) == 0
+    assert "stage A on LSA rejected by verify: rank 0 has no window" in capsys.readouterr().out
+    assert main(["resume", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stages"] == numbers["stages"]
 
 
 def test_a_broken_machine_is_exit_3(
@@ -189,4 +264,4 @@ def test_a_broken_machine_is_exit_3(
     fake_machine["options"] = {"how": "raise"}
     assert optimize(tmp_path / "run") == 3
     err = capsys.readouterr().err
-    assert "cannot be judged on this machine: RuntimeError: the disk is full. Its logs are in" in err
+    assert "failed for reasons of this machine, the last: RuntimeError: the disk is full. Logs are" in err

@@ -24,9 +24,9 @@ def attempt(number: int, state: str, operator: Operator = Operator.EXPLORE, **va
         "leases": 1,
         "failures": 0,
     }
-    return Attempt(
-        number, f"{number:04d}-abc", Draw(operator, 0, 1, (), design), state, **{**fields, **values}
-    )
+    label = "" if design else "chunked[chunks=2]" if operator is Operator.HOST else "mine.cu"
+    draw = Draw(operator, 0, 1, (), design, label)
+    return Attempt(number, f"{number:04d}-abc", draw, state, **{**fields, **values})
 
 
 def good(us: float) -> Verdict:
@@ -45,7 +45,11 @@ def test_the_table_follows_the_search() -> None:
     watch.changed(attempt(1, "leased", stage="verify"), None)
     text = shown(watch)
     assert (
-        "the host version" in text and "100 µs" in text and "verify" in text and "best candidate" not in text
+        "chunked[chunks=2]" in text
+        and "100 µs" in text
+        and "verifying" in text
+        and "for 0 s" in text
+        and "best candidate" not in text
     )
     watch.changed(attempt(1, "terminal", reason="accepted"), good(50.0))
     watch.changed(attempt(2, "terminal", reason="verify", detail="race on buffer recv"), None)
@@ -63,18 +67,38 @@ def test_the_full_cascade_is_told() -> None:
     candidate = Candidate(attempt(1, "terminal", reason="accepted"), {}, (), "", 0.0, {})
     watch.confirming(candidate, None)
     assert "full cascade on 0001-abc" in shown(watch)
+    watch.confirming(candidate, None, "measure")
+    assert "full cascade on 0001-abc: timing" in shown(watch)
     watch.confirming(candidate, Verdict(False, "verify", None, {"reason": "late write"}))
     assert "0001-abc: failed: late write" in shown(watch)
 
 
-def test_without_a_terminal_there_is_one_line_per_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_there_is_one_line_per_stage_and_outcome(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with Watch("x", live=False) as watch:
-        watch.changed(attempt(1, "leased", stage="verify"), None)
+        for stage in ("quick", "compile", "verify", "verify", "measure"):
+            watch.changed(attempt(1, "leased", stage=stage), None)
         watch.changed(attempt(1, "terminal", reason="accepted"), good(50.0))
         watch.changed(attempt(2, "terminal", reason="compile", detail="line 3"), None)
     captured = capsys.readouterr()
-    assert captured.out == "" and len(captured.err.splitlines()) == 2
-    assert "50 µs" in captured.err and "compile: line 3" in captured.err
+    ends = [line.rpartition("  ")[2] for line in captured.err.splitlines()]
+    assert captured.out == "" and ends == ["building", "verifying", "timing", "50 µs", "compile: line 3"]
+
+
+def test_the_stages_of_the_fast_path_have_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    held = Verdict(True, "verify", None, {})
+    with Watch("x", live=False) as watch:
+        watch.changed(attempt(1, "terminal", Operator.STAGE_A, reason="accepted", stage="verify"), held)
+        watch.changed(attempt(2, "terminal", Operator.SEED, reason="accepted"), good(50.0))
+        watch.changed(
+            attempt(3, "terminal", Operator.STAGE_A, reason="stage-a", stage="compile", detail="x"), None
+        )
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert "seed A" in first and first.endswith("holds") and "seed B" in second
+    assert third.endswith("infrastructure of the candidate rejected by compile: x")
+    text = shown(watch)
+    assert "best candidate 50 µs" in text and text.count("seed A") == 2
 
 
 def test_markup_in_a_reason_is_shown_as_it_is() -> None:

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from cuco.errors import MissingError
-from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, ProposalRequest
+from cuco.propose.protocol import (
+    MAIN_FILE,
+    STAGE_A_LABEL,
+    Operator,
+    Proposal,
+    ProposalRefused,
+    ProposalRequest,
+)
 from cuco.search import store
 from cuco.search.engine import Search
 from cuco.search.evalproc import load
@@ -89,17 +96,24 @@ def refuse_warps(request: ProposalRequest) -> str:
 
 
 def host_proposal() -> Proposal:
-    return Proposal({MAIN_FILE: "void host() {}\n"}, {}, "the user's code", Operator.HOST)
+    return Proposal({MAIN_FILE: "void host() {}\n"}, {}, "the user's code", Operator.HOST, label="sequential")
 
 
 def seed_proposal() -> Proposal:
     return Proposal({MAIN_FILE: source(SEED_DESIGN)}, {"ag": SEED_DESIGN}, "fast path", Operator.SEED)
 
 
+def stage_a_proposal() -> Proposal:
+    return Proposal({MAIN_FILE: "void ground() {}\n"}, {}, "fast path", Operator.STAGE_A,
+                    label=STAGE_A_LABEL + "LSA")  # fmt: skip
+
+
 def judge(request: EvalRequest) -> dict[str, Any]:
     """The fake machine: PerTile never compiles, Persistent with a Barrier deadlocks, the rest is timed."""
     if request.options["operator"] == "host":
         return {"accepted": True, "stage": "measure", "us": 120.0}
+    if not request.timed:
+        return {"accepted": True, "stage": "verify"}
     (data,) = json.loads((Path(request.folder) / "directive.json").read_text()).values()
     directive = Directive.model_validate(data)
     if directive.granularity.kind == "PerTile":
@@ -177,7 +191,7 @@ class Direct:
             return []
         request = self._running.pop(number)
         data = self._judge(request, lambda stage: self._on_stage(number, stage))
-        return [(number, Judged(verdict_of(data)))]
+        return [(number, Judged(verdict_of(data, timed=request.timed)))]
 
     def cancel(self) -> list[int]:
         numbers = list(self._running)
@@ -234,9 +248,22 @@ def reject_everything(request: EvalRequest, progress: Callable[[str], None]) -> 
 
 
 def reject_candidates(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
-    if request.options["operator"] == "host":
+    if request.options["operator"] in ("host", "stage-a"):
         return judge(request)
     return {"accepted": False, "stage": "verify", "reason": "wrong result on rank 2", "findings": []}
+
+
+def reject_stage_a(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    if request.options["operator"] == "stage-a":
+        return {"accepted": False, "stage": "verify", "reason": "rank 0 has no window", "findings": []}
+    return judge(request)
+
+
+def judge_given(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    """As ``judge``; a candidate whose design is not known is fast."""
+    if request.options["operator"] == "given":
+        return {"accepted": True, "stage": "measure", "us": 80.0}
+    return judge(request)
 
 
 def judge_first(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:

@@ -80,11 +80,12 @@ def test_rows_that_are_gone_are_named(run: Path, statement: str, complaint: str)
     refused(run, complaint)
 
 
-def test_a_newer_schema_is_not_touched(run: Path) -> None:
+@pytest.mark.parametrize(("version", "help"), [(99, "a newer CUCo"), (1, "the CUCo that wrote it")])
+def test_another_schema_is_not_touched(run: Path, version: int, help: str) -> None:
     connection = sqlite3.connect(run / store.ARCHIVE_NAME)
-    connection.execute("PRAGMA user_version = 99")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    refused(run, "schema 99, this CUCo reads up to")
+    refused(run, f"schema {version}, this CUCo reads 2. Use {help}")
 
 
 def test_no_archive(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def optimize(
         "budget_seconds": budget_seconds,
         "effort": effort.value,
     }
-    _run(workload, given, run_dir, (), json)
+    _run("optimize", workload, given, run_dir, (), json)
 
 
 def evolve(
@@ -123,14 +123,16 @@ def evolve(
         "budget_seconds": budget_seconds,
         "effort": effort.value,
     }
-    _run(workload, given, run_dir, [readable(file) for file in candidate], json)
+    _run("evolve", workload, given, run_dir, [readable(file) for file in candidate], json)
 
 
-def _run(workload: str, given: dict[str, Any], run_dir: Path | None, candidates: Any, json: bool) -> None:
+def _run(
+    command: str, workload: str, given: dict[str, Any], run_dir: Path | None, candidates: Any, json: bool
+) -> None:
     from cuco.api import optimize as job
     from cuco.report.terminal import Watch
 
-    with Watch(f"cuco optimize {Path(workload).name}", live=False if json else None) as watch:
+    with Watch(f"cuco {command} {Path(workload).name}", live=False if json else None) as watch:
         numbers = job(workload, run_dir=run_dir, candidates=candidates, watcher=watch, **given)
     _show(numbers, json)
 
@@ -166,6 +168,21 @@ def report(run: RunArgument, json: Json = False) -> None:
     _show(summarise(data), json)
 
 
+def _print_stages(result: dict[str, Any]) -> None:
+    """One line per stage and backend, then what the candidates do."""
+    what = {"A": "infrastructure under the host's own calls", "B": "device-initiated candidate"}
+    for one in result["stages"]:
+        verdict = "verified" if one["accepted"] else f"rejected at {one['stage']}: {one['reason']}"
+        where = f"  {one['file']}" if one["file"] else ""
+        print(f"stage {one['name']}  {one['backend']}  {what[one['name']]}  {verdict}{where}")
+    for one in result["refused"]:
+        print(f"{one['backend']}  not written: {one['reason']}")
+    for one in result["candidates"]:
+        print(one["file"])
+        for edge, key in one["directives"].items():
+            print(f"  {edge}: {key}")
+
+
 def transform(
     workload: WorkloadArgument,
     testbed: Testbed = TestbedName.emulator,
@@ -199,10 +216,6 @@ def transform(
     if json:
         emit(result)
     else:
-        for one in result["candidates"]:
-            verdict = "verified" if one["accepted"] else f"rejected at {one['stage']}: {one['reason']}"
-            print(f"{one['file']}  {verdict}")
-            for edge, key in one["directives"].items():
-                print(f"  {edge}: {key}")
+        _print_stages(result)
     if not any(one["accepted"] for one in result["candidates"]):
         raise typer.Exit(EXIT_REJECTED)

@@ -21,16 +21,36 @@ if TYPE_CHECKING:
 
 #: The file of a candidate that is compiled; other files of a proposal are its includes.
 MAIN_FILE = "candidate.cu"
+#: Labels of stage A are this and the backend.
+STAGE_A_LABEL = "infrastructure for "
 
 
 class Operator(StrEnum):
-    """How a candidate came about. ``SEED`` comes from the fast path, ``HOST`` is the user's own code."""
+    """How a candidate came about.
+
+    ``HOST`` is the user's own code. ``STAGE_A`` and ``SEED`` come from the fast path: infrastructure under
+    the user's own NCCL calls, and the conservative candidate that replaces them (stage B). ``GIVEN`` was
+    handed over by the user. The others are what the search does.
+    """
 
     HOST = "host"
+    STAGE_A = "stage-a"
     SEED = "seed"
+    GIVEN = "given"
     EXPLORE = "explore"
     MUTATE = "mutate"
     CROSS = "cross"
+
+    @property
+    def label(self) -> str:
+        """What people read."""
+        return {Operator.STAGE_A: "seed A", Operator.SEED: "seed B"}.get(self, self.value)
+
+    @property
+    def searched(self) -> bool:
+        """Whether candidates of this origin take part in the search. Host versions are its yardstick, and
+        stage A has no design of its own."""
+        return self not in (Operator.HOST, Operator.STAGE_A)
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,7 @@ class Proposal:
     ``directives`` is what the code really implements; it may differ from the request where the proposer had
     to fall back, and ``rationale`` then says why. ``lineage`` holds the ids of the candidates it builds on.
     ``cost_usd`` is what writing it cost; ``record`` is kept with the candidate (a model's raw answer, say).
+    ``label`` is what people call it where it has no directives: a host version's name, say.
     """
 
     sources: Mapping[str, str]
@@ -99,6 +120,7 @@ class Proposal:
     lineage: tuple[str, ...] = ()
     cost_usd: float = 0.0
     record: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
 
 
 class ProposalRefused(Exception):

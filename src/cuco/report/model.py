@@ -49,7 +49,14 @@ class RunData:
         return [one for one in self.candidates if one.is_host]
 
     def evolved(self) -> list[Candidate]:
-        return [one for one in self.candidates if not one.is_host]
+        """Candidates of the search; stage A of the fast path is none of them."""
+        return [one for one in self.candidates if one.searched]
+
+    def fast_path(self) -> list[Candidate]:
+        """What the fast path wrote, stage A before stage B."""
+        kinds = (Operator.STAGE_A, Operator.SEED)
+        found = [one for one in self.candidates if one.attempt.draw.operator in kinds]
+        return sorted(found, key=lambda one: kinds.index(one.attempt.draw.operator))
 
     def sources(self, candidate: Candidate) -> dict[str, str]:
         """The files of a candidate, the one that is compiled first."""
@@ -83,7 +90,7 @@ def read_run(folder: Path) -> RunData:
             attempts=tuple(ledger.attempts()),
             candidates=candidates,
             migrations=derive(candidates, config.search).migrations,
-            baseline_names={one.id: _baseline_name(folder, one) for one in candidates if one.is_host},
+            baseline_names={one.id: one.attempt.draw.label or "host" for one in candidates if one.is_host},
             settled_at={
                 number: at
                 for at, kind, number, _ in ledger.events()
@@ -94,15 +101,6 @@ def read_run(folder: Path) -> RunData:
         )
 
 
-def _baseline_name(folder: Path, candidate: Candidate) -> str:
-    answer = CandidateFolder(folder, candidate.id).read_answer(candidate.attempt.answer_sha256)
-    return str(answer.record.get("baseline", "host"))
-
-
 def best_verdict(candidate: Candidate, confirmed: str) -> Verdict | None:
     """The verdict to report: the confirming one where there is one, else the search's."""
     return candidate.verdicts.get(confirmed) or candidate.verdicts.get(QUICK)
-
-
-def is_seed(candidate: Candidate) -> bool:
-    return candidate.attempt.draw.operator is Operator.SEED

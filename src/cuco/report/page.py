@@ -12,10 +12,11 @@ from cuco import __version__
 from cuco.report import diff, timeline
 from cuco.report.charts import best_so_far, lineage, verdict_text
 from cuco.report.model import RunData, best_verdict, read_run
-from cuco.report.summary import IMPROVED, Standing, standing, summarise
+from cuco.report.summary import IMPROVED, Standing, stage_backend, standing, summarise
 from cuco.report.svg import microseconds
 from cuco.search.blobs import write_atomic
 from cuco.search.records import Candidate, Verdict
+from cuco.search.schema import NO_INFRASTRUCTURE
 from cuco.space.directive import CORE_FIELDS
 
 PAGE = "report.html"
@@ -39,6 +40,7 @@ def render(run: RunData) -> str:
         _timelines(run, found),
         _section("Best so far", best_so_far(run, found, numbers["floor_us"])),
         _section("Lineage", lineage(run, found), _lineage_note(run)),
+        _fast_path(run),
         _designs(run, found),
         _diff(run, found),
         _rejections(run),
@@ -168,6 +170,30 @@ def _lineage_note(run: RunData) -> str:
     return "; ".join(moves) if moves else ""
 
 
+def _fast_path(run: RunData) -> str:
+    """Stage A and stage B of the fast path, per backend."""
+    rows = [
+        f"<tr><td>{escape(one.attempt.draw.operator.label)}</td><td>{escape(stage_backend(one))}</td>"
+        f"<td class=mono>{escape(one.id)}</td>"
+        f'<td class="{"good" if one.attempt.accepted else "bad"}">{escape(_stage_outcome(one))}</td></tr>'
+        for one in run.fast_path()
+    ]
+    note = (
+        "Seed A adds windows and the device communicator and keeps NCCL's own calls; seed B replaces them by "
+        "the conservative design. Seed A is verified and not timed."
+    )
+    return _section("Fast path", _table(["stage", "backend", "candidate", "outcome"], rows), note)
+
+
+def _stage_outcome(one: Candidate) -> str:
+    if not one.attempt.ended:
+        return one.attempt.state
+    if one.attempt.accepted:
+        return microseconds(one.us) if one.us is not None else "holds"
+    whose = "infrastructure of the candidate " if one.attempt.reason == NO_INFRASTRUCTURE else ""
+    return f"{whose}rejected by {one.attempt.stage}: {one.attempt.detail}"
+
+
 def _designs(run: RunData, found: Standing) -> str:
     """All candidates with their directives, fastest first, rejected ones last."""
     ordered = sorted(
@@ -192,7 +218,7 @@ def _reported_us(run: RunData, one: Candidate) -> float | None:
 def _cells(run: RunData, one: Candidate, edge: str, first: bool) -> Iterable[str]:
     verdict = best_verdict(one, run.confirmed)
     if first:
-        yield f"<td class=mono>{escape(one.id)}</td><td>{escape(one.attempt.draw.operator.value)}</td>"
+        yield f"<td class=mono>{escape(one.id)}</td><td>{escape(_origin(one))}</td>"
         yield f"<td class={_tone(verdict)}>{escape(_outcome(run, one, verdict))}</td>"
     else:
         yield "<td></td><td></td><td></td>"
@@ -203,6 +229,11 @@ def _cells(run: RunData, one: Candidate, edge: str, first: bool) -> Iterable[str
         yield f"<td>{'–' if value is None else escape(str(value))}</td>"
     extra = directive.extensions() if directive else {}
     yield f"<td>{escape(', '.join(f'{name} {value}' for name, value in extra.items()))}</td>"
+
+
+def _origin(one: Candidate) -> str:
+    """How a candidate came about, with the name of the file that was given."""
+    return " ".join(filter(None, (one.attempt.draw.operator.label, one.attempt.draw.label)))
 
 
 def _tone(verdict: Verdict | None) -> str:

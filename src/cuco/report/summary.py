@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cuco.propose.protocol import STAGE_A_LABEL, Operator
 from cuco.report.model import RunData, best_verdict
 from cuco.search import budget
 from cuco.search.population import rank_key
@@ -120,6 +121,7 @@ def summarise(run: RunData) -> dict[str, Any]:
         "evaluations": budget.used(run.attempts),
         "rejected": _rejected(run),
         "skipped": _skipped(run),
+        "stages": _stages(run),
         "cost_usd": budget.spent(run.attempts),
         "seed": run.config.search.seed,
         "seconds": run.seconds,
@@ -148,6 +150,27 @@ def _rejected(run: RunData) -> dict[str, int]:
         if verdict is not None and not verdict.accepted:
             counts[verdict.stage] += 1
     return counts
+
+
+def _stages(run: RunData) -> list[dict[str, Any]]:
+    """The fast path's verdicts: stage A per backend, then the stages B that followed."""
+    return [
+        {
+            "name": "A" if one.attempt.draw.operator is Operator.STAGE_A else "B",
+            "backend": stage_backend(one),
+            "candidate": one.id,
+            "accepted": one.attempt.accepted,
+            "stage": one.attempt.stage,
+            "reason": one.attempt.detail,
+        }
+        for one in run.fast_path()
+    ]
+
+
+def stage_backend(one: Candidate) -> str:
+    """The backend that a candidate of the fast path is for."""
+    named = dict.fromkeys(directive.backend.value for directive in one.design.values())
+    return "+".join(named) or one.attempt.draw.label.removeprefix(STAGE_A_LABEL)
 
 
 def _skipped(run: RunData) -> dict[str, int]:

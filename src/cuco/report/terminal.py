@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from cuco.propose.protocol import Operator
 from cuco.report.summary import IMPROVED
 from cuco.report.svg import microseconds
 from cuco.search.records import Attempt, Candidate, Verdict
+from cuco.search.schema import NO_INFRASTRUCTURE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _ROWS = 12
 _BARE = {"assigned": "writing", "answered": "written", "patched": "waiting", "terminal": "done"}
+#: What is being done to a candidate, by the stage of the cascade that its evaluation has entered.
+_DOING = {"compile": "building", "verify": "verifying", "measure": "timing"}
 
 
 class Watch:
-    """Follows a search: a live table on a terminal, one line per outcome elsewhere. Everything on stderr.
+    """Follows a search: a live table on a terminal, one line per stage and outcome elsewhere, all on stderr.
 
-    ``names`` gives host versions their names. The table shows what the archive says, so nothing is called
-    verified before its verdict is stored.
+    The table shows what the archive says, so nothing is called verified before its verdict is stored.
     """
 
     def __init__(self, title: str, *, live: bool | None = None) -> None:
@@ -33,6 +36,8 @@ class Watch:
         self._times: dict[int, float] = {}
         self._floor: float | None = None
         self._note = ""
+        #: Per running attempt what is done to it, and since when.
+        self._doing: dict[int, tuple[str, float]] = {}
         self._began = time.monotonic()
         self._live: Any = None
 
@@ -64,17 +69,20 @@ class Watch:
 
     def changed(self, attempt: Attempt, verdict: Verdict | None) -> None:
         self.known(attempt, verdict)
-        if attempt.ended and not self._live_wanted:
-            print(self._line(attempt), file=sys.stderr)
+        doing = _DOING.get(attempt.stage, "") if attempt.state == "leased" else ""
+        before, _ = self._doing.pop(attempt.number, ("", 0.0))
+        if doing:
+            self._doing[attempt.number] = (doing, time.monotonic())
+        if attempt.ended or (doing and doing != before):
+            self._say(self._line(attempt))
 
-    def confirming(self, candidate: Candidate, verdict: Verdict | None) -> None:
-        if verdict is None:
-            self._note = f"full cascade on {candidate.id}"
-        else:
-            held = "held" if verdict.accepted else f"failed: {verdict.reason}"
-            self._note = f"full cascade on {candidate.id}: {held}"
-        if not self._live_wanted:
-            print(self._note, file=sys.stderr)
+    def confirming(self, candidate: Candidate, verdict: Verdict | None, stage: str = "") -> None:
+        what = f"full cascade on {_called(candidate.attempt)}"
+        if verdict is not None:
+            what += ": held" if verdict.accepted else f": failed: {verdict.reason}"
+        elif stage in _DOING:
+            what += f": {_DOING[stage]}"
+        self.note(what)
 
     def tick(self) -> None:
         pass
@@ -82,15 +90,32 @@ class Watch:
     def note(self, text: str) -> None:
         """What is going on besides candidates."""
         self._note = text
+        self._say(text)
+
+    def _say(self, line: str) -> None:
         if not self._live_wanted:
-            print(text, file=sys.stderr)
+            print(line, file=sys.stderr, flush=True)
 
     # What people see
 
     def _line(self, attempt: Attempt) -> str:
+        outcome = self._outcome(attempt) if attempt.ended else self._stage(attempt)
+        return f"{attempt.id}  {attempt.draw.operator.label:8} {_design(attempt)}  {outcome}"
+
+    def _outcome(self, attempt: Attempt) -> str:
         us = self._times.get(attempt.number)
-        outcome = microseconds(us) if us else f"{attempt.reason}: {attempt.detail}"
-        return f"{attempt.id}  {attempt.draw.operator.value:8} {_design(attempt)}  {outcome}"
+        if us is not None:
+            return microseconds(us)
+        if attempt.accepted:
+            return "holds"
+        return f"{_why(attempt)}: {attempt.detail}"
+
+    def _stage(self, attempt: Attempt) -> str:
+        """What is being done to an attempt, or its state."""
+        if attempt.ended:
+            return _why(attempt)
+        doing, _ = self._doing.get(attempt.number, ("", 0.0))
+        return doing or _BARE.get(attempt.state, "starting")
 
     def table(self) -> RenderableType:
         """The live table: latest candidates, best so far, and what is going on."""
@@ -111,31 +136,30 @@ class Watch:
 
         us = self._times.get(attempt.number)
         style = "bold green" if attempt.number == best else ""
-        if attempt.ended and us is None:
+        if attempt.ended and not attempt.accepted:
             style = "red" if attempt.reason not in ("duplicate", "refused") else "dim"
-        stage = attempt.reason if attempt.ended else _BARE.get(attempt.state, attempt.stage or attempt.state)
         shown = microseconds(us) if us else attempt.detail if attempt.ended else ""
+        if attempt.number in self._doing:
+            shown = f"for {time.monotonic() - self._doing[attempt.number][1]:.0f} s"
         cells = (
             str(attempt.draw.generation),
             attempt.id,
-            attempt.draw.operator.value,
+            attempt.draw.operator.label,
             _design(attempt),
-            stage or "",
+            self._stage(attempt),
             shown,
         )
         return [Text(cell, style=style) for cell in cells]
 
     def _best(self) -> int | None:
         timed = {
-            number: us
-            for number, us in self._times.items()
-            if self._attempts[number].draw.operator.value != "host"
+            number: us for number, us in self._times.items() if self._attempts[number].draw.operator.searched
         }
         return min(timed, key=lambda number: (timed[number], number), default=None)
 
     def _footer(self, best: int | None) -> str:
         hosts = [
-            us for number, us in self._times.items() if self._attempts[number].draw.operator.value == "host"
+            us for number, us in self._times.items() if self._attempts[number].draw.operator is Operator.HOST
         ]
         parts = [f"{time.monotonic() - self._began:.0f} s"]
         if hosts:
@@ -153,7 +177,19 @@ def _design(attempt: Attempt) -> str:
         f"{one.backend}/{one.placement}/{one.sync}/{one.issuer}/{one.granularity}"
         for one in attempt.draw.design.values()
     )
-    return " + ".join(keys) or "the host version"
+    return " + ".join(keys) or attempt.draw.label or "design not stated"
+
+
+def _called(attempt: Attempt) -> str:
+    """An attempt's id, and its name if it has one."""
+    return f"{attempt.draw.label} ({attempt.id})" if attempt.draw.label else attempt.id
+
+
+def _why(attempt: Attempt) -> str:
+    """An ended attempt's reason. Stage A says whose infrastructure it is about, and which stage decided."""
+    if attempt.reason == NO_INFRASTRUCTURE:
+        return f"infrastructure of the candidate rejected by {attempt.stage}"
+    return attempt.reason or ""
 
 
 def summary_lines(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -192,6 +228,7 @@ def summary_lines(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
             "limit of any schedule",
             ratio("roofline_limit") and f"{ratio('roofline_limit')} over the best host version",
         ),
+        ("fast path", "; ".join(_fast_path(numbers.get("stages", ())))),
         ("judged", f"{numbers['evaluations']} candidates; rejected: {rejected or 'none'}"),
         ("not judged", skipped),
         ("search ended", str(numbers.get("ended") or "")),
@@ -200,6 +237,12 @@ def summary_lines(numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("report", f"{numbers['run_dir']}/report.html"),
     ]
     return [(name, str(text)) for name, text in pairs if text]
+
+
+def _fast_path(stages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for one in stages:
+        outcome = "held" if one["accepted"] else f"rejected by {one['stage']}: {one['reason']}"
+        yield f"stage {one['name']} on {one['backend']} {outcome}"
 
 
 def print_summary(numbers: Mapping[str, Any]) -> None:

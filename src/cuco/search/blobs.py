@@ -52,6 +52,7 @@ def proposal_to_json(proposal: Proposal) -> dict[str, Any]:
         "lineage": list(proposal.lineage),
         "cost_usd": proposal.cost_usd,
         "record": dict(proposal.record),
+        "label": proposal.label,
     }
 
 
@@ -64,6 +65,7 @@ def proposal_from_json(data: Mapping[str, Any]) -> Proposal:
         lineage=tuple(data["lineage"]),
         cost_usd=data["cost_usd"],
         record=data["record"],
+        label=data["label"],
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cuco.propose.protocol import Operator
 from cuco.search.records import Attempt
 from cuco.search.settings import Budget
 
@@ -15,9 +14,10 @@ _ATTEMPTS_PER_EVALUATION = 8
 def counts(attempt: Attempt) -> bool:
     """Whether an attempt has used up an evaluation, or will unless the machine fails.
 
-    Host versions do not count: they are the yardstick, not the search.
+    Host versions and stage A of the fast path do not count: they are the yardstick and the ground, not the
+    search.
     """
-    if attempt.draw.operator is Operator.HOST:
+    if not attempt.draw.operator.searched:
         return False
     return attempt.evaluated or not attempt.ended
 

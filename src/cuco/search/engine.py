@@ -56,6 +56,7 @@ class Search:
         self._leases: Executor = executor(problem.evaluator, settings.lanes, self._on_stage)
         self._failures_in_row = 0
         self._choices: Choices | None = None
+        self._confirming: Candidate | None = None
         ledger.begin_session()
         self._recover()
 
@@ -82,7 +83,7 @@ class Search:
     # What callers do
 
     def judge_given(self, proposals: Sequence[Proposal], *, islands: bool = False) -> list[Candidate]:
-        """Judges candidates that were written before the search: host versions, and the fast path's.
+        """Judges candidates that were written before the search: host versions, the fast path's, given ones.
 
         Proposals that the archive has already (from an earlier session) are not judged again. With
         ``islands`` they are spread over the islands, else all belong to the first.
@@ -94,7 +95,7 @@ class Search:
                 wanted.append(present)
                 continue
             island = index % self.settings.islands if islands else 0
-            draw = Draw(proposal.operator, island, 0, proposal.lineage, proposal.directives)
+            draw = Draw(proposal.operator, island, 0, proposal.lineage, proposal.directives, proposal.label)
             with self.ledger.transaction():
                 attempt = self.ledger.assign(draw)
                 digest = CandidateFolder(self.run, attempt.id).write_answer(proposal)
@@ -119,6 +120,7 @@ class Search:
         if effort in candidate.verdicts:
             return candidate.verdicts[effort]
         number = candidate.attempt.number
+        self._confirming = candidate
         self.observer.confirming(candidate, None)
         for _ in range(self.settings.attempt_failures + 1):
             self._leases.start(
@@ -148,7 +150,7 @@ class Search:
 
     def ranked(self) -> list[Candidate]:
         """Candidates accepted in the search, fastest first; host versions are not among them."""
-        found = [one for one in self.ledger.candidates() if one.us is not None and not one.is_host]
+        found = [one for one in self.ledger.candidates() if one.us is not None and one.searched]
         return sorted(found, key=rank_key)
 
     # The state machine
@@ -246,7 +248,13 @@ class Search:
             "extra": record.get("extra", {}),
         }
         return EvalRequest(
-            attempt.id, str(folder.path), str(folder.path / MAIN_FILE), effort, self.settings.seed, options
+            attempt.id,
+            str(folder.path),
+            str(folder.path / MAIN_FILE),
+            effort,
+            self.settings.seed,
+            options,
+            timed=attempt.draw.operator is not Operator.STAGE_A,
         )
 
     def _end(self, number: int, outcome: Outcome) -> None:
@@ -305,8 +313,7 @@ class Search:
         number = len(attempts)
         limit = number - (self.settings.lanes - 1)
         counted = sum(
-            one.draw.operator is not Operator.HOST and (one.number >= limit or one.reason not in FREE)
-            for one in attempts
+            one.draw.operator.searched and (one.number >= limit or one.reason not in FREE) for one in attempts
         )
         total = self.settings.budget.evaluations
         seconds = self.settings.budget.seconds
@@ -349,6 +356,8 @@ class Search:
 
     def _on_stage(self, number: int, stage: str) -> None:
         attempt = self.ledger.attempt(number)
+        if attempt.ended and self._confirming is not None:
+            self.observer.confirming(self._confirming, None, stage)
         if attempt.state == "leased":
             self.ledger.connection.execute("UPDATE attempt SET stage = ? WHERE attempt = ?", (stage, number))
             self._tell(number)

@@ -18,7 +18,8 @@ Progress = Callable[[str], None]
 @dataclass(frozen=True)
 class EvalRequest:
     """One candidate to judge. ``folder`` holds its files, ``main`` is the one to compile, ``effort`` says how
-    hard to look; ``options`` is what the evaluation function needs besides, as JSON."""
+    hard to look, ``timed`` whether the clock runs; ``options`` is what the evaluation function needs besides,
+    as JSON."""
 
     candidate: str
     folder: str
@@ -26,6 +27,7 @@ class EvalRequest:
     effort: str
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    timed: bool = True
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
@@ -35,9 +37,9 @@ class EvalRequest:
         return cls(**json.loads(text))
 
 
-#: Judges a candidate. Returns at least ``accepted`` and ``stage``, and ``us`` when accepted (microseconds);
-#: ``reason`` and ``findings`` when not. Raises MissingError or UsageError where the run as a whole cannot go
-#: on.
+#: Judges a candidate. Returns at least ``accepted`` and ``stage``, and ``us`` when accepted and timed
+#: (microseconds); ``reason`` and ``findings`` when not. Raises MissingError or UsageError where the run as a
+#: whole cannot go on.
 Evaluator = Callable[[EvalRequest, Progress], Mapping[str, Any]]
 
 
@@ -66,11 +68,13 @@ class RunFailed:
 Outcome = Judged | MachineFailed | RunFailed
 
 
-def verdict_of(data: Mapping[str, Any]) -> Verdict:
+def verdict_of(data: Mapping[str, Any], *, timed: bool = True) -> Verdict:
     """A verdict from what an evaluation returned. Raises ValueError where it is not one."""
     accepted, stage, us = data.get("accepted"), data.get("stage"), data.get("us")
     if not isinstance(accepted, bool):
         raise ValueError("the evaluation does not say whether the candidate is accepted")
+    if accepted and not timed:
+        return Verdict(True, "verify", None, dict(data))
     if accepted:
         if not isinstance(us, int | float) or not math.isfinite(us) or us <= 0:
             raise ValueError(f"an accepted candidate needs its time in microseconds, not {us!r}")

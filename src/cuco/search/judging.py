@@ -22,7 +22,7 @@ TIMELINE = "timeline.json"
 
 
 def evaluate(request: EvalRequest, progress: Progress) -> Mapping[str, Any]:
-    """Verifies and, if accepted, measures one candidate; its timeline and log go to its folder.
+    """Verifies and, if accepted and to be timed, measures a candidate; its timeline and log go to its folder.
 
     ``options``: workload (folder), ranks, lsa_team, machine, link, size (of the measurement) and extra
     (parameters of a tuned host version). Correctness is judged at the tiny size and those that the effort
@@ -34,7 +34,6 @@ def evaluate(request: EvalRequest, progress: Progress) -> Mapping[str, Any]:
     options = request.options
     workload = load_workload(options["workload"])
     source, folder = Path(request.main), Path(request.folder)
-    progress("verify")
     verdict = verify(
         workload,
         source,
@@ -47,10 +46,11 @@ def evaluate(request: EvalRequest, progress: Progress) -> Mapping[str, Any]:
             machine=options["machine"],
             extra=options.get("extra", {}),
         ),
+        progress,
     )
     write_atomic(folder / "logs" / f"{request.effort}.candidate.log", verdict.log)
     result = {**verdict.as_dict(), "reason": verdict.reason()}
-    if not verdict.accepted:
+    if not verdict.accepted or not request.timed:
         return result
     progress("measure")
     return {**result, **_measured(workload, source, measure_options(options), folder)}

@@ -221,7 +221,7 @@ class Leases:
 
 
 def _outcome(lease: Lease, exited: int | None) -> Outcome:
-    answer = _read_answer(lease.result)
+    answer = _read_answer(lease.result, timed=lease.request.timed)
     if answer is not None:
         return answer
     if lease.overdue:
@@ -238,7 +238,7 @@ def _outcome(lease: Lease, exited: int | None) -> Outcome:
     return MachineFailed(f"the evaluation ended with status {exited} and no verdict")
 
 
-def _read_answer(path: Path) -> Outcome | None:
+def _read_answer(path: Path, *, timed: bool) -> Outcome | None:
     try:
         answer: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -246,7 +246,7 @@ def _read_answer(path: Path) -> Outcome | None:
     result, error = answer.get("result"), answer.get("error")
     if isinstance(result, dict):
         try:
-            return Judged(verdict_of(result))
+            return Judged(verdict_of(result, timed=timed))
         except ValueError as problem:
             return MachineFailed(str(problem))
     if isinstance(error, dict):

@@ -17,10 +17,10 @@ from cuco.propose.protocol import Operator
 from cuco.search.blobs import to_json
 from cuco.search.draws import candidate_id
 from cuco.search.records import QUICK, Attempt, Candidate, Draw, Verdict, design_from_json, design_to_json
-from cuco.search.schema import TRANSITIONS
+from cuco.search.schema import ACCEPTED, NO_INFRASTRUCTURE, TRANSITIONS
 
 _ATTEMPT = (
-    "attempt, id, operator, island, generation, parents, directives, state, stage, reason, detail, "
+    "attempt, id, operator, island, generation, parents, directives, label, state, stage, reason, detail, "
     "answer_sha256, cost_usd, leases, failures"
 )
 
@@ -95,8 +95,9 @@ class Ledger:
         with self.transaction():
             number = self.count()
             self.connection.execute(
-                "INSERT INTO attempt (attempt, id, operator, island, generation, parents, directives, state) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, 'assigned')",
+                "INSERT INTO attempt "
+                "(attempt, id, operator, island, generation, parents, directives, label, state) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'assigned')",
                 (
                     number,
                     candidate_id(self.seed, number),
@@ -105,6 +106,7 @@ class Ledger:
                     draw.generation,
                     to_json(list(draw.parents)),
                     design_to_json(draw.design),
+                    draw.label,
                 ),
             )
             self.event("assigned", number, operator=draw.operator.value, island=draw.island)
@@ -167,7 +169,8 @@ class Ledger:
             if attempt.state != "leased":
                 raise LedgerError(f"attempt {number} is {attempt.state}, a verdict needs a lease")
             self.add_verdict(attempt.id, QUICK, verdict)
-            reason = "accepted" if verdict.accepted else verdict.stage
+            stage_a = attempt.draw.operator is Operator.STAGE_A
+            reason = ACCEPTED if verdict.accepted else NO_INFRASTRUCTURE if stage_a else verdict.stage
             self._move(number, "terminal", reason=reason, detail=verdict.reason, stage=verdict.stage)
             self.event("settled", number, reason=reason, us=verdict.us)
 
@@ -291,6 +294,7 @@ def _attempt(row: Sequence[Any]) -> Attempt:
         generation,
         parents,
         design,
+        label,
         state,
         stage,
         reason,
@@ -300,5 +304,7 @@ def _attempt(row: Sequence[Any]) -> Attempt:
         leases,
         failures,
     ) = row
-    draw = Draw(Operator(operator), island, generation, tuple(json.loads(parents)), design_from_json(design))
+    draw = Draw(
+        Operator(operator), island, generation, tuple(json.loads(parents)), design_from_json(design), label
+    )
     return Attempt(number, name, draw, state, stage, reason, detail, answer, cost, leases, failures)

@@ -212,7 +212,7 @@ def _mixes(directive: Directive, one: Directive, other: Directive) -> bool:
 
 def _promising(pool: Sequence[Design], candidates: Sequence[Candidate], rng: Generator) -> Design:
     """One of the better half of ``pool`` by the guess of ``surrogate``; any, while nothing is timed."""
-    known = [one for one in candidates if one.design and not one.is_host and one.attempt.ended]
+    known = [one for one in candidates if one.design and one.searched and one.attempt.ended]
     times = [one.us for one in known if one.us is not None]
     # A rejected design counts as a slow one, so that what keeps failing is tried less.
     timed = [

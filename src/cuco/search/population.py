@@ -72,15 +72,15 @@ class Population:
 def derive(candidates: Iterable[Candidate], settings: SearchSettings, generation: int = 0) -> Population:
     """The population that an attempt of ``generation`` sees after ``candidates``.
 
-    ``candidates`` are ended ones in order of their attempts. Host versions belong to no island: they are what
-    is to be beaten, not a design.
+    ``candidates`` are ended ones in order of their attempts. Host versions and stage A belong to no island:
+    they are no designs.
     """
     islands = [Island(number) for number in range(settings.islands)]
     migrations: list[Migration] = []
     period = settings.migrate_every
     crossed = 0
     for candidate in candidates:
-        if candidate.is_host or not candidate.attempt.ended:
+        if not candidate.searched or not candidate.attempt.ended:
             continue
         draw = candidate.attempt.draw
         if period and draw.generation // period > crossed:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cuco.search.records import Attempt, Candidate, Verdict
 from cuco.space.context import SpaceContext
+from cuco.space.dimensions import Backend
 
 if TYPE_CHECKING:
     from cuco.source import CommGraph
@@ -28,6 +29,15 @@ class Problem:
     evaluator: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def within(self, backends: Iterable[Backend]) -> Problem:
+        """The problem with no other backends than these."""
+        allowed = frozenset(backends)
+        contexts = {
+            edge: context.model_copy(update={"backends": context.backends & allowed})
+            for edge, context in self.contexts.items()
+        }
+        return replace(self, contexts=contexts)
+
 
 class Observer(Protocol):
     """Told of every step, from the search's thread. Must return quickly and change nothing."""
@@ -35,8 +45,8 @@ class Observer(Protocol):
     def changed(self, attempt: Attempt, verdict: Verdict | None) -> None:
         """The attempt entered another state, or its evaluation another stage."""
 
-    def confirming(self, candidate: Candidate, verdict: Verdict | None) -> None:
-        """The standard cascade begins for a candidate (None), or has ended with a verdict."""
+    def confirming(self, candidate: Candidate, verdict: Verdict | None, stage: str = "") -> None:
+        """The standard cascade begins for a candidate, enters a stage, or has ended with a verdict."""
 
     def tick(self) -> None:
         """Some time has passed."""
@@ -48,7 +58,7 @@ class Silent:
     def changed(self, attempt: Attempt, verdict: Verdict | None) -> None:
         pass
 
-    def confirming(self, candidate: Candidate, verdict: Verdict | None) -> None:
+    def confirming(self, candidate: Candidate, verdict: Verdict | None, stage: str = "") -> None:
         pass
 
     def tick(self) -> None:

@@ -89,7 +89,7 @@ def _failures(design: Design, candidates: Sequence[Candidate], count: int) -> li
     rejected = [
         one
         for one in candidates
-        if QUICK in one.verdicts and not one.verdicts[QUICK].accepted and not one.is_host
+        if QUICK in one.verdicts and not one.verdicts[QUICK].accepted and one.searched
     ]
     cell = cell_of(design)
     rejected.sort(key=lambda one: (cell_of(one.design) != cell, -one.attempt.number))

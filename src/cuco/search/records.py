@@ -40,6 +40,8 @@ class Draw:
     generation: int
     parents: tuple[str, ...] = ()
     design: Design = field(default_factory=dict)
+    #: What people call the attempt where it has no design.
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,3 +127,8 @@ class Candidate:
     @property
     def is_host(self) -> bool:
         return self.attempt.draw.operator is Operator.HOST
+
+    @property
+    def searched(self) -> bool:
+        """Whether it is part of the search: no host version, no stage A."""
+        return self.attempt.draw.operator.searched

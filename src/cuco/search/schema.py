@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 #: States an attempt passes, in order. ``terminal`` carries a reason.
 STATES = ("assigned", "answered", "patched", "leased", "terminal")
@@ -10,8 +10,10 @@ STATES = ("assigned", "answered", "patched", "leased", "terminal")
 #: Reasons of terminal attempts. The first is success; those of REJECTED are evidence against the candidate.
 ACCEPTED = "accepted"
 REJECTED = ("compile", "lint", "verify", "measure")
-#: Terminal without having used up an evaluation.
-FREE = ("duplicate", "refused", "infrastructure", "cancelled")
+#: Evidence against the infrastructure that candidates of the fast path share, not against a design.
+NO_INFRASTRUCTURE = "stage-a"
+#: Terminal without having used up an evaluation. ``infrastructure`` is a failure of CUCo's machine.
+FREE = (NO_INFRASTRUCTURE, "duplicate", "refused", "infrastructure", "cancelled")
 REASONS = (ACCEPTED, *REJECTED, *FREE)
 
 #: From which states each state may be reached.
@@ -38,6 +40,7 @@ CREATE TABLE attempt (
   generation INTEGER NOT NULL,
   parents TEXT NOT NULL,
   directives TEXT NOT NULL,
+  label TEXT NOT NULL DEFAULT '',
   state TEXT NOT NULL CHECK (state IN {STATES}),
   stage TEXT NOT NULL DEFAULT '',
   reason TEXT CHECK (reason IS NULL OR reason IN {REASONS}),
@@ -63,7 +66,8 @@ CREATE TABLE candidate (
 ) STRICT;
 CREATE INDEX candidate_source ON candidate (source_sha256);
 
--- One verdict per candidate and effort. ``data`` is the whole of it as JSON.
+-- One verdict per candidate and effort. ``data`` is the whole of it as JSON. What is accepted by the stage
+-- ``measure`` has a time; stage A of the fast path is verified only.
 CREATE TABLE verdict (
   id TEXT NOT NULL REFERENCES attempt (id),
   effort TEXT NOT NULL,
@@ -72,7 +76,7 @@ CREATE TABLE verdict (
   us REAL CHECK (us IS NULL OR us > 0),
   data TEXT NOT NULL,
   PRIMARY KEY (id, effort),
-  CHECK (accepted = 0 OR us IS NOT NULL)
+  CHECK (accepted = 0 OR us IS NOT NULL OR stage = 'verify')
 ) STRICT;
 
 -- What happened when; for people and reports, never read back to decide anything.

@@ -123,12 +123,11 @@ def check(path: Path) -> None:
             name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
         if version > SCHEMA_VERSION:
-            raise UsageError(
-                f"archive {path} has schema {version}, this CUCo reads up to {SCHEMA_VERSION}",
-                fix="Use the CUCo that wrote it, or a newer one",
-            )
+            raise _other_schema(path, version)
         if missing := _TABLES - present:
             raise _damaged(path, f"table {min(missing)} is missing")
+        if version < SCHEMA_VERSION:
+            raise _other_schema(path, version)
         complaints = [line for (line,) in connection.execute("PRAGMA integrity_check(1)")]
         if complaints != ["ok"]:
             raise _damaged(path, complaints[0])
@@ -139,6 +138,13 @@ def check(path: Path) -> None:
         raise _damaged(path, str(error)) from None
     finally:
         connection.close()
+
+
+def _other_schema(path: Path, version: int) -> UsageError:
+    return UsageError(
+        f"archive {path} has schema {version}, this CUCo reads {SCHEMA_VERSION}",
+        fix=f"Use {'a newer CUCo' if version > SCHEMA_VERSION else 'the CUCo that wrote it'}",
+    )
 
 
 def _check_rows(connection: sqlite3.Connection, path: Path) -> None:

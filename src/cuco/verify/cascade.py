@@ -6,7 +6,7 @@ Whoever writes code cannot judge it: this package never imports ``cuco.propose``
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -59,9 +59,14 @@ class _Progress:
         )
 
 
-def verify(workload: Workload, source: Path, options: VerifyOptions | None = None) -> Verdict:
+def verify(
+    workload: Workload,
+    source: Path,
+    options: VerifyOptions | None = None,
+    entering: Callable[[str], None] = lambda stage: None,
+) -> Verdict:
     """Judges ``source`` as a candidate for ``workload``; the verdict depends on the options and its seed
-    only.
+    only. ``entering`` is told the stages that take time: compile and verify.
 
     Raises UsageError for options the workload does not allow and MissingError where a tool is absent;
     everything that is wrong with the candidate is in the verdict.
@@ -77,6 +82,7 @@ def verify(workload: Workload, source: Path, options: VerifyOptions | None = Non
         overrides=dict(wanted.overrides),
     )  # fmt: skip
     progress = _Progress()
+    entering("compile")
     try:
         built = build(workload, source, runs[0])
     except CompileError as error:
@@ -91,6 +97,7 @@ def verify(workload: Workload, source: Path, options: VerifyOptions | None = Non
         return progress.verdict("lint", accepted=False)
     if wanted.effort != "quick":
         progress.findings = audit_tolerance(StepData(workload, run_secret(wanted.seed), ranks, params))
+    entering("verify")
     builds = {runs[0].variant: built}
     for perturbation in runs:
         if progress.findings and wanted.stop_early:

@@ -11,7 +11,14 @@ from cuco.propose.builtin.construct import Construction, construct
 from cuco.propose.builtin.designs import conservative, designs
 from cuco.propose.builtin.exchange import Exchange, exchanges
 from cuco.propose.builtin.source_map import Producer
-from cuco.propose.protocol import MAIN_FILE, Proposal, ProposalRefused, ProposalRequest
+from cuco.propose.protocol import (
+    MAIN_FILE,
+    STAGE_A_LABEL,
+    Operator,
+    Proposal,
+    ProposalRefused,
+    ProposalRequest,
+)
 from cuco.source.edit import SourceFile
 from cuco.space import Directive, SpaceContext
 from cuco.space.dimensions import Backend
@@ -73,18 +80,7 @@ class BuiltinProposer:
     def propose(self, request: ProposalRequest) -> Proposal:
         """The candidate for the request's directives; the leading edge of an exchange decides for all its
         edges."""
-        found = exchanges(request.graph)
-        missing = [one.leader for one in found if one.leader not in request.directives]
-        if missing:
-            raise ProposalRefused(f"no directive was given for edge {missing[0]}")
-        chosen = {one.leader: request.directives[one.leader] for one in found}
-        text = construct(
-            self._text,
-            request.graph,
-            found,
-            chosen,
-            Construction(producers=self._producers, transfer_bytes=self._bytes),
-        )
+        found, chosen, text = self._construct(request, replace=True)
         directives = {call: chosen[one.leader] for one in found for call in one.calls}
         return Proposal(
             sources={MAIN_FILE: text},
@@ -93,6 +89,30 @@ class BuiltinProposer:
             rationale=rationale(found, chosen),
             lineage=tuple(p.candidate for p in request.parents),
         )
+
+    def infrastructure(self, request: ProposalRequest) -> Proposal:
+        """Stage A of the candidate for the request's directives: its ground, under NCCL's own calls."""
+        _, chosen, text = self._construct(request, replace=False)
+        backends = "+".join(dict.fromkeys(directive.backend for directive in chosen.values()))
+        return Proposal(
+            sources={MAIN_FILE: text},
+            directives={},
+            operator=Operator.STAGE_A,
+            rationale="Windows, device communicator and entry points; NCCL's own calls stay.",
+            label=STAGE_A_LABEL + backends,
+        )
+
+    def _construct(
+        self, request: ProposalRequest, *, replace: bool
+    ) -> tuple[list[Exchange], dict[str, Directive], str]:
+        """The exchanges, the directive of each by its leader, and the text."""
+        found = exchanges(request.graph)
+        missing = [one.leader for one in found if one.leader not in request.directives]
+        if missing:
+            raise ProposalRefused(f"no directive was given for edge {missing[0]}")
+        chosen = {one.leader: request.directives[one.leader] for one in found}
+        known = Construction(self._producers, self._bytes, replace)
+        return found, chosen, construct(self._text, request.graph, found, chosen, known)
 
 
 def rationale(found: Sequence[Exchange], chosen: Mapping[str, Directive]) -> str:
