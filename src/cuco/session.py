@@ -161,7 +161,7 @@ def _search(job: Job, search: Search, watcher: Watcher) -> tuple[list[Candidate]
     hosts = _judge_hosts(job, search, [one.infrastructure for one in stages.values()])
     if job.sources:
         watcher.note("judging the given candidates")
-        search.judge_given(given(job), islands=True)
+        search.judge_given(given(job, search.problem), islands=True)
     else:
         held = _held(job, search, list(stages))
         if not held:
@@ -207,12 +207,16 @@ def make_stages(job: Job, problem: Problem) -> Mapping[Backend, Stages]:
     return fast_path(problem.workload, problem.graph, problem.contexts, job.config.search.seed).stages
 
 
-def given(job: Job) -> list[Proposal]:
-    """The candidates that the user gave to search from."""
-    return [
-        Proposal({MAIN_FILE: text}, {}, "given by the user", Operator.GIVEN, label=name)
-        for name, text in job.sources
-    ]
+def given(job: Job, problem: Problem) -> list[Proposal]:
+    """The candidates that the user gave to search from, with the designs that they state for all edges."""
+    from cuco.propose.builtin.runtime import designs_in
+
+    found = []
+    for name, text in job.sources:
+        designs = designs_in(text)
+        known = designs if designs.keys() == problem.contexts.keys() else {}
+        found.append(Proposal({MAIN_FILE: text}, known, "given by the user", Operator.GIVEN, label=name))
+    return found
 
 
 def make_problem(job: Job) -> Problem:

@@ -13,6 +13,7 @@ from cuco.propose.builtin import BuiltinProposer
 from cuco.propose.builtin.config import ProducerMap
 from cuco.propose.builtin.construct import Construction, construct
 from cuco.propose.builtin.exchange import exchanges
+from cuco.propose.builtin.runtime import designs_in
 from cuco.propose.builtin.source_map import Producer
 from cuco.propose.protocol import ProposalRefused
 from cuco.source import CommGraph, analyze, evolve
@@ -102,6 +103,10 @@ def test_every_candidate_of_a_workload_has_the_same_frozen_text(name: str) -> No
             assert any(start <= found.start() < end for start, end in blocks), (key, found.group())
         names = [span.name for span in evolve.parse(text).blocks]
         assert not [one for one in names if one.startswith("block")], "blocks are named"
+    edges = {edge.id for edge in analyze(load_workload(name).host_source).edges}
+    for key, text in texts.items():
+        designs = designs_in(text)
+        assert set(designs) == edges and {str(one.backend) for one in designs.values()} <= set(key.split("/"))
     assert changed >= len([key for key in texts if not key.startswith("A/")])
     if name in ("gemm_allgather", "kv_transfer"):
         assert {str(one) for one in Placement} <= {key.split("/")[1] for key in texts}

@@ -60,9 +60,17 @@ class _Planned:
     """One exchange with its constants; ``second`` for the all-gather phase of an all-reduce."""
 
     exchange: Exchange
+    directive: Directive
     config: EdgeConfig
     second: EdgeConfig | None
     producer: Producer | None
+
+    def written(self) -> runtime.Written:
+        return runtime.Written(
+            (self.config,) if self.second is None else (self.config, self.second),
+            shims(self.exchange, self.config, self.second),
+            runtime.design_comment(self.exchange.calls, self.directive),
+        )
 
 
 def construct(
@@ -106,8 +114,7 @@ def _generated(
     found = [one.exchange for one in planned]
     in_headers = [name for name in texts if source.kernel(name).file != source.main]
     return runtime.render(
-        [config for one in planned for config in (one.config, one.second) if config is not None],
-        [(one.config.index, shims(one.exchange, one.config, one.second)) for one in planned],
+        [one.written() for one in planned],
         reduce_types=_reduce_types(graph, found),
         staging=_staging(found),
         kernels="".join(texts[name] for name in in_headers),
@@ -155,7 +162,7 @@ def _planned(
         for phase in range(exchange.phases)
     ]
     second = configs[1] if len(configs) > 1 else None
-    return _Planned(exchange, configs[0], second, producer if fused else None)
+    return _Planned(exchange, directive, configs[0], second, producer if fused else None)
 
 
 def _staging(found: Sequence[Exchange]) -> int:

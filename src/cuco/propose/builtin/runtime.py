@@ -7,11 +7,16 @@ window's layout, windows and communicator, guards, entry points."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.resources import files
 
+from cuco.errors import UsageError
 from cuco.propose.builtin.config import EdgeConfig
 from cuco.source import evolve
+from cuco.space import Directive, parse_directive
 from cuco.space.dimensions import Placement
 
 BEGIN = "// ==== cuco: device-initiated exchange, generated ===="
@@ -70,7 +75,37 @@ def infrastructure(text: str) -> str:
     return emptied(text, keep=lambda name: name.endswith(_DESIGN))
 
 
-def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
+@dataclass(frozen=True)
+class Written:
+    """One exchange: the constants of its phases, the functions that stand for its calls, and its design in
+    words."""
+
+    phases: tuple[EdgeConfig, ...]
+    functions: str
+    design: str
+
+
+def design_comment(edges: Sequence[str], directive: Directive) -> str:
+    """The lines that say which design an exchange's code follows; ``designs_in`` reads them back."""
+    return "".join(f"// {edge}: {directive.key()}\n" for edge in edges)
+
+
+def designs_in(text: str) -> dict[str, Directive]:
+    """Directives by edge id, as a candidate of this proposer states them; nothing in another's text."""
+    try:
+        blocks = evolve.parse(text).blocks
+    except UsageError:
+        return {}
+    found: dict[str, Directive] = {}
+    for span in blocks:
+        if span.name.startswith(BLOCK) and span.name.endswith(_DESIGN):
+            for edge, key in re.findall(r"^// (\S+): (.*)$", span.text, re.MULTILINE):
+                with suppress(UsageError):
+                    found[edge] = parse_directive(key)
+    return found
+
+
+def constants(found: Sequence[Written], *, staging: int) -> str:
     """Enumerations, one struct per edge, and the limits that follow from them. ``staging``: see ``render``.
 
     The limits are computed by the compiler, so that they are frozen and yet right for any design."""
@@ -81,8 +116,13 @@ def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
         "enum class Issuer { Thread, Warp, WarpSpan, Tile, Cta };",
         "",
     ]
+    edges = [edge for one in found for edge in one.phases]
     barriers = ", ".join(f"{edge.name}::kSync == Sync::Barrier" for edge in edges)
-    designs = [block(f"edge{edge.index}{_DESIGN}", edge.render()) for edge in edges]
+    designs = [
+        block(f"edge{edge.index}{_DESIGN}", (one.design if edge is one.phases[0] else "") + edge.render())
+        for one in found
+        for edge in one.phases
+    ]
 
     def each(member: str) -> str:
         return ", ".join(f"{edge.name}::{member}" for edge in edges)
@@ -115,26 +155,24 @@ def constants(edges: Sequence[EdgeConfig], *, staging: int) -> str:
 
 
 def render(
-    edges: Sequence[EdgeConfig],
-    calls: Sequence[tuple[int, str]],
+    found: Sequence[Written],
     *,
     reduce_types: Sequence[str] = (),
     staging: int = 0,
     kernels: str = "",
 ) -> str:
-    """The generated namespace ``cuco_gen`` for ``edges``, to stand behind the includes of a candidate.
+    """The generated namespace ``cuco_gen``, to stand behind the includes of a candidate.
 
-    ``calls``: edge index and the functions that stand for NCCL's. ``reduce_types``: data types (contract
-    names) over which the candidate reduces. ``staging``: space for peers' contributions, 0 none, 1 as much as
-    the largest buffer, 2 as much per rank (reductions to a root). ``kernels``: what stands for kernels of
-    headers.
+    ``reduce_types``: data types (contract names) over which the candidate reduces. ``staging``: space for
+    peers' contributions, 0 none, 1 as much as the largest buffer, 2 as much per rank (reductions to a root).
+    ``kernels``: what stands for kernels of headers.
 
     What lies outside the evolve blocks depends on the program alone, not on the design of its edges.
     """
     parts = [_template(part) for part in ("plan", "lsa", "gin", "exchange", "host", "calls")]
     if reduce_types:
         parts.append(_template("reduce"))
-    placements = {edge.placement for edge in edges}
+    placements = {edge.placement for one in found for edge in one.phases}
     overlap = [_template(part) for part in ("produce", "merged", "fused")]
     fused = placements & {Placement.PIPELINED, Placement.PERSISTENT, Placement.TILE_FUSED}
     parts += overlap if fused else map(emptied, overlap)
@@ -142,10 +180,10 @@ def render(
         f"    case {nccl}: return launch_reduce<{cxx}>(out, own, n, stride, op, stream);"
         for nccl, cxx in (REDUCE_TYPES[name] for name in dict.fromkeys(reduce_types))
     )
-    parts += [block(f"edge{index}", text) for index, text in calls]
+    parts += [block(f"edge{one.phases[0].index}", one.functions) for one in found]
     body = "\n".join(parts).replace("@REDUCE_CASES@", cases)
     includes = "\n".join(f"#include {name}" for name in INCLUDES)
-    inside = f"{constants(edges, staging=staging)}\n{body}"
+    inside = f"{constants(found, staging=staging)}\n{body}"
     return (
         f"{BEGIN}\n{includes}\n\nnamespace cuco_gen {{\n{inside}}}  // namespace cuco_gen\n"
         f"{block('kernels', kernels)}{END}\n"

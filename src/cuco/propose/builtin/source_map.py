@@ -36,7 +36,7 @@ class Producer:
         """Raises ProposalRefused, with what would help, where the producer cannot be overlapped so."""
         if obstacle := self._obstacle(placement):
             reason, fix = obstacle
-            raise ProposalRefused(f"{self.kernel} cannot be overlapped {placement}: {reason}", fix=fix)
+            raise ProposalRefused(f"{self.kernel} does not fit {placement}: {reason}", fix=fix)
 
     def _obstacle(self, placement: Placement) -> tuple[str, str] | None:
         if placement is not Placement.PIPELINED and not self.flat_block:
