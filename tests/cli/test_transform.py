@@ -1,4 +1,4 @@
-"""``cuco transform``: two stages per backend, both with their verdicts. The sources are real, the cascade is not."""
+"""``cuco transform``: two stages per backend, both with their verdicts. Real sources, a fake cascade."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GATHER = ["transform", "micro/allgather", "--lsa-team", "2"]
 
 @pytest.fixture
 def cascade(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Judges by name: rejects what ``state['rejected']`` is part of the text of."""
+    """Rejects every text that ``state['rejected']`` is part of."""
     state: dict[str, Any] = {"rejected": "nothing at all", "efforts": []}
 
     def verify(_: Any, source: Path, options: VerifyOptions) -> Verdict:
         state["efforts"].append(options.effort)
         text = source.read_text(encoding="utf-8")
-        if state["rejected"](text) if callable(state["rejected"]) else state["rejected"] in text:
+        if state["rejected"] in text:
             return Verdict(False, "verify", (Finding("crash", "", "no window"),))
         return Verdict(True, "verify", steps=4, perturbations=2, compared=7)
 
@@ -51,15 +51,11 @@ def test_both_stages_are_reported(
 def test_a_rejected_stage_a_stops_its_backend_and_is_kept(
     cascade: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cascade["rejected"] = lambda text: (
-        "Backend::Hybrid;" in evolve.parse(text).block("cuco_gen.edge0.design").text
-    )
+    cascade["rejected"] = "kBackend = Backend::Hybrid;"
     assert main([*GATHER, "-o", str(tmp_path / "device.cu")]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1].startswith("stage B  GIN  device-initiated candidate  verified")
-    assert out[2].startswith(
-        "stage A  Hybrid  infrastructure under the host's own calls  rejected at verify: crash"
-    )
+    assert out[2].startswith("stage A  Hybrid  ") and "  rejected at verify: crash" in out[2]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["device-2-infrastructure.cu", "device.cu"]
     assert "ncclAllGather(" in (tmp_path / "device-2-infrastructure.cu").read_text()
 
