@@ -153,23 +153,27 @@ def _carry_out(job: Job, ledger: Ledger, watcher: Watcher) -> dict[str, Any]:
 def _search(job: Job, search: Search, watcher: Watcher) -> tuple[list[Candidate], str]:
     """Host versions, fast path or given candidates, search; the host versions, and why it ended.
 
-    Stage A runs no exchange, so it is judged beside the host versions; a backend whose infrastructure is
-    rejected is not searched.
+    Stage A of a backend comes right behind the first host version, so that stage B need not wait for the
+    others; a backend whose infrastructure is rejected is not searched.
     """
     stages = {} if job.sources else make_stages(job, search.problem)
-    watcher.note("judging the host versions" + (" and stage A of the fast path" if stages else ""))
-    hosts = _judge_hosts(job, search, [one.infrastructure for one in stages.values()])
+    watcher.note("judging the host versions" + (" and the fast path" if stages else ""))
+    first, *tuned = host_proposals(job.workload)
+    ids = search.give([first])
+    ground = search.give([one.infrastructure for one in stages.values()])
+    ids += ground
+    conservative = [one.after(stage_a) for one, stage_a in zip(stages.values(), ground, strict=True)]
+    ids += search.give(conservative, islands=True)
+    hosts = _sound_hosts(job, search.judge(ids + search.give(tuned)))
     if job.sources:
         watcher.note("judging the given candidates")
         search.judge_given(given(job, search.problem), islands=True)
     else:
-        held = _held(job, search, list(stages))
+        attempts = [one for one in search.ledger.attempts() if one.id in ground]
+        held = _held(job, dict(zip(stages, attempts, strict=True)))
         if not held:
-            (first, *_) = (one for one in search.ledger.attempts() if one.draw.operator is Operator.STAGE_A)
-            return hosts, f"no infrastructure of a candidate holds, the first: {first.detail}"
+            return hosts, f"no infrastructure of a candidate holds, the first: {attempts[0].detail}"
         search.problem = search.problem.within(held)
-        watcher.note("stage B of the fast path")
-        search.judge_given([stages[one].after(stage_a) for one, stage_a in held.items()], islands=True)
     watcher.note("tracing who produces what is sent")
     try:
         search.propose_with(make_proposer(job, search.problem))
@@ -181,16 +185,12 @@ def _search(job: Job, search: Search, watcher: Watcher) -> tuple[list[Candidate]
     return hosts, search.evolve()
 
 
-def _held(job: Job, search: Search, backends: Sequence[Backend]) -> dict[Backend, str]:
-    """The backends whose stage A was accepted, with its candidate's id."""
-    found: dict[Backend, str] = {}
-    attempts = [one for one in search.ledger.attempts() if one.draw.operator is Operator.STAGE_A]
-    for backend, attempt in zip(backends, attempts, strict=True):
+def _held(job: Job, ground: Mapping[Backend, Attempt]) -> list[Backend]:
+    """The backends whose stage A was accepted."""
+    for backend, attempt in ground.items():
         if attempt.reason == "infrastructure":
             raise _machine_failed(job, f"stage A of the fast path ({backend})", attempt)
-        if attempt.accepted:
-            found[backend] = attempt.id
-    return found
+    return [backend for backend, attempt in ground.items() if attempt.accepted]
 
 
 def _machine_failed(job: Job, what: str, attempt: Attempt) -> MissingError:
@@ -293,9 +293,8 @@ def host_proposals(workload: Workload) -> list[Proposal]:
     ]
 
 
-def _judge_hosts(job: Job, search: Search, beside: Sequence[Proposal]) -> list[Candidate]:
-    """The judged host versions; lanes that they leave free judge what is given ``beside``."""
-    judged = search.judge_given([*host_proposals(job.workload), *beside])
+def _sound_hosts(job: Job, judged: Sequence[Candidate]) -> list[Candidate]:
+    """The host versions among what was judged. Raises RejectedError if the sequential one is rejected."""
     hosts = [one for one in judged if one.is_host]
     first = hosts[0]
     if not first.attempt.accepted:

@@ -259,6 +259,12 @@ def reject_stage_a(request: EvalRequest, progress: Callable[[str], None]) -> Map
     return judge(request)
 
 
+def fail_stage_a(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
+    if request.options["operator"] == "stage-a":
+        raise RuntimeError("the disk is full")
+    return judge(request)
+
+
 def judge_given(request: EvalRequest, progress: Callable[[str], None]) -> Mapping[str, Any]:
     """As ``judge``; a candidate whose design is not known is fast."""
     if request.options["operator"] == "given":

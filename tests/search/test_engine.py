@@ -21,12 +21,14 @@ from search_fakes import (
     run_all,
     seed_proposal,
     source,
+    stage_a_proposal,
     trajectory,
     true_us,
 )
 
 from cuco.errors import CucoError, MissingError, UsageError
 from cuco.propose.protocol import MAIN_FILE, Operator, Proposal, ProposalRefused, ProposalRequest
+from cuco.search.budget import used
 from cuco.search.engine import Search
 from cuco.search.evaluation import EvalRequest
 from cuco.search.lease import Leases
@@ -198,6 +200,39 @@ def test_given_candidates_are_judged_once(tmp_path: Path) -> None:
         assert [one.us for one in search.judge_given([host_proposal()])] == [120.0]
         assert [one.us for one in search.judge_given([seed_proposal()], islands=True)] == [109.0]
     assert search.ledger.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "reasons"),
+    [
+        ("search_fakes:evaluate", ["accepted", "accepted", "accepted"]),
+        ("search_fakes:reject_stage_a", ["accepted", "stage-a", "cancelled"]),
+        ("search_fakes:fail_stage_a", ["accepted", "infrastructure", "infrastructure"]),
+    ],
+)
+def test_what_stands_on_stage_a_waits_for_it_and_ends_with_it(
+    tmp_path: Path, evaluator: str, reasons: list[str]
+) -> None:
+    search = make_search(
+        tmp_path, limited(4, lanes=2, breaker_failures=9), evaluator=evaluator, executor=Leases
+    )
+    states: list[tuple[str, ...]] = []
+    search.observer.changed = lambda *_: states.append(  # type: ignore[method-assign]
+        tuple(one.state for one in search.ledger.attempts())
+    )
+    (host,) = search.give([host_proposal()])
+    (ground,) = search.give([stage_a_proposal()])
+    (seed,) = search.give([replace(seed_proposal(), lineage=(ground,))], islands=True)
+    search.judge([host, ground, seed])
+    assert [one.reason for one in search.ledger.attempts()] == reasons
+    assert ("leased", "leased", "patched") in states, "stage A is judged beside the host version"
+    assert not [one for one in states if len(one) == 3 and one[2] == "leased" and one[1] != "terminal"]
+    assert used(search.ledger.attempts()) == (reasons[2] == "accepted")
+    if reasons[1] == "infrastructure":  # the machine is well again: the next session judges both
+        search.close()
+        again = make_search(tmp_path, limited(4, lanes=2))
+        again.judge([host, ground, seed])
+        assert [one.reason for one in again.ledger.attempts()] == ["accepted"] * 3
 
 
 def test_the_request_carries_parents_and_failures_with_evidence(tmp_path: Path) -> None:

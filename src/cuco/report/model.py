@@ -49,8 +49,8 @@ class RunData:
         return [one for one in self.candidates if one.is_host]
 
     def evolved(self) -> list[Candidate]:
-        """Candidates of the search; stage A of the fast path is none of them."""
-        return [one for one in self.candidates if one.searched]
+        """Candidates of the search. Stage A of the fast path is none of them, nor what ended with it."""
+        return [one for one in self.candidates if one.searched and one.attempt.reason != "cancelled"]
 
     def fast_path(self) -> list[Candidate]:
         """What the fast path wrote, stage A before stage B."""

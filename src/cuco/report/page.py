@@ -190,6 +190,8 @@ def _stage_outcome(one: Candidate) -> str:
         return one.attempt.state
     if one.attempt.accepted:
         return microseconds(one.us) if one.us is not None else "holds"
+    if not one.verdicts:
+        return f"{one.attempt.reason}: {one.attempt.detail}"
     whose = "infrastructure of the candidate " if one.attempt.reason == NO_INFRASTRUCTURE else ""
     return f"{whose}rejected by {one.attempt.stage}: {one.attempt.detail}"
 

@@ -164,6 +164,7 @@ def _stages(run: RunData) -> list[dict[str, Any]]:
             "reason": one.attempt.detail,
         }
         for one in run.fast_path()
+        if one.attempt.reason != "cancelled"
     ]
 
 

@@ -83,9 +83,13 @@ class Search:
     # What callers do
 
     def judge_given(self, proposals: Sequence[Proposal], *, islands: bool = False) -> list[Candidate]:
-        """Judges candidates that were written before the search: host versions, the fast path's, given ones.
+        """Judges candidates that were written before the search: see ``give`` and ``judge``."""
+        return self.judge(self.give(proposals, islands=islands))
 
-        Proposals that the archive has already (from an earlier session) are not judged again. With
+    def give(self, proposals: Sequence[Proposal], *, islands: bool = False) -> list[str]:
+        """Takes in candidates that were written before the search, to be judged in this order; their ids.
+
+        Proposals that the archive has already (from an earlier session) are not taken in again. With
         ``islands`` they are spread over the islands, else all belong to the first.
         """
         wanted: list[str] = []
@@ -102,6 +106,11 @@ class Search:
                 self.ledger.answer(attempt.number, digest, proposal.cost_usd)
             self._tell(attempt.number)
             wanted.append(attempt.id)
+        return wanted
+
+    def judge(self, wanted: Sequence[str]) -> list[Candidate]:
+        """Judges given candidates. One that descends from a stage A is judged once that has been accepted,
+        and ends with it where it is not."""
         self._drive(frozenset(wanted))
         return [candidate for candidate in self.ledger.candidates() if candidate.id in wanted]
 
@@ -229,15 +238,28 @@ class Search:
             self._tell(attempt.number)
 
     def _start_leases(self) -> None:
-        for attempt in self.ledger.attempts():
+        attempts = self.ledger.attempts()
+        ground = {one.id: one for one in attempts if one.draw.operator is Operator.STAGE_A}
+        for attempt in attempts:
             if not self._leases.free:
                 return
-            if attempt.state == "patched":
+            below = [ground[parent] for parent in attempt.draw.parents if parent in ground]
+            if attempt.state == "patched" and self._stands(attempt, below):
                 self.ledger.lease(attempt.number, QUICK)
                 self._leases.start(
                     attempt.number, self._request(attempt, QUICK), self.settings.quick_deadline_s
                 )
                 self._tell(attempt.number)
+
+    def _stands(self, attempt: Attempt, below: Sequence[Attempt]) -> bool:
+        """Whether every stage A that the attempt stands on is accepted. It ends where one is not."""
+        for one in below:
+            if one.ended and not one.accepted:
+                # What the machine failed is tried again by the next session, and this with it.
+                reason = "infrastructure" if one.reason == "infrastructure" else "cancelled"
+                self.ledger.close(attempt.number, reason, f"its stage A, {one.id}, was not accepted")
+                self._tell(attempt.number)
+        return all(one.accepted for one in below)
 
     def _request(self, attempt: Attempt, effort: str) -> EvalRequest:
         folder = CandidateFolder(self.run, attempt.id)
