@@ -342,8 +342,10 @@ class Search:
         progress = counted / total if total else self.ledger.elapsed() / seconds if seconds else 0.5
         seen = [one for one in self.ledger.candidates() if one.attempt.number < limit]
         designs = [one.draw.design for one in attempts] + [one.design for one in seen]
+        # Stage A is no part of the search, so it shifts no draw.
+        ground = sum(one.draw.operator is Operator.STAGE_A for one in attempts)
         return policy.View(
-            attempt=number,
+            attempt=number - ground,
             generation=counted // self.settings.generation_size,
             progress=progress,
             candidates=[replace(one, design=choices.reduce(one.design)) for one in seen],

@@ -30,7 +30,9 @@ _REJECTED_AS = 1.3
 
 @dataclass(frozen=True)
 class View:
-    """What an attempt may know: ended candidates up to a fixed lag, and all designs assigned before it."""
+    """What an attempt may know: ended candidates up to a fixed lag, and all designs assigned before it.
+
+    ``attempt`` counts attempts before it, those of stage A left out; draws are keyed by it."""
 
     attempt: int
     generation: int
