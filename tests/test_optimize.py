@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import cuco
+from cuco.api import transform
+from cuco.propose.protocol import Operator
+from cuco.report.model import read_run
 
 MICRO = ["allgather", "alltoall", "allreduce", "ring_shift", "producer_consumer"]
 #: Backend and ranks per NVLink domain, of 4 ranks.
@@ -46,3 +49,20 @@ def test_the_same_seed_gives_the_same_result(tmp_path: Path) -> None:
         result.pop("run_dir")
         result.pop("seconds")
     assert results[0] == results[1]
+
+
+@pytest.mark.slow
+def test_evolve_begins_with_what_transform_wrote(tmp_path: Path) -> None:
+    path, run = tmp_path / "device.cu", tmp_path / "run"
+    fast = transform("micro/allgather", output=path)
+    assert [(one["name"], one["accepted"]) for one in fast["stages"]] == [("A", True), ("B", True)]
+    result = optimized("micro/allgather", run, candidates=[path])
+    assert result["evaluations"] == 4 and result["stages"] == []
+    attempts = read_run(run).attempts
+    (given,) = (one for one in attempts if one.draw.operator is Operator.GIVEN)
+    assert given.accepted and given.draw.label == "device.cu"
+    stated = {edge: directive.key() for edge, directive in given.draw.design.items()}
+    assert stated == fast["candidates"][0]["directives"]
+    searched = [one for one in attempts if one.number > given.number]
+    assert searched and all(one.draw.design != given.draw.design for one in searched)
+    assert any(given.id in one.draw.parents for one in searched), "the search builds on what it was given"
