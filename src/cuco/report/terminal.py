@@ -138,7 +138,7 @@ class Watch:
         style = "bold green" if attempt.number == best else ""
         if attempt.ended and not attempt.accepted:
             style = "red" if attempt.reason not in ("duplicate", "refused") else "dim"
-        shown = microseconds(us) if us else attempt.detail if attempt.ended else ""
+        shown = microseconds(us) if us else "not timed" if attempt.accepted else attempt.detail
         if attempt.number in self._doing:
             shown = f"for {time.monotonic() - self._doing[attempt.number][1]:.0f} s"
         cells = (
